@@ -1,0 +1,73 @@
+package router
+
+import (
+	"math"
+	"sync/atomic"
+
+	"kvca/state"
+)
+
+// Standing says whether a backend may be chosen, and if not, why.
+type Standing uint32
+
+// The standings of a backend. Only Available backends are eligible; when a
+// model has none, the router tries one anyway (see Router.Route).
+const (
+	Available Standing = iota
+	Starting           // not yet probed
+	Unhealthy          // health checks fail
+	Broken             // its breaker is open
+	Draining           // the operator drains it: never chosen, not even as a last resort
+)
+
+var standingNames = [...]string{"available", "starting", "unhealthy", "broken", "draining"}
+
+// String is the name used in decisions and in status.
+func (s Standing) String() string { return standingNames[s] }
+
+// Backend is what a decision needs to know of one backend. Its owner (the pool
+// that watches the engine) writes the facts, any number of decisions read them
+// at the same time.
+type Backend struct {
+	// ID names the backend for people; it is unique in the fleet.
+	ID string
+	// Slot is its number in the block map and the ledger.
+	Slot state.Slot
+
+	standing atomic.Uint32
+	speed    atomic.Uint64 // float64 bits
+	bypass   atomic.Int64
+}
+
+func newBackend(id string, slot state.Slot) *Backend {
+	b := &Backend{ID: id, Slot: slot}
+	b.SetStanding(Starting)
+	b.SetSpeed(1)
+	return b
+}
+
+// Standing is the last standing that was set; a new backend is Starting.
+func (b *Backend) Standing() Standing { return Standing(b.standing.Load()) }
+
+// SetStanding changes whether decisions from now on may choose the backend.
+func (b *Backend) SetStanding(s Standing) { b.standing.Store(uint32(s)) }
+
+// Speed is the backend's speed relative to others: 1 for an ordinary one.
+func (b *Backend) Speed() float64 { return math.Float64frombits(b.speed.Load()) }
+
+// SetSpeed sets the relative speed, clamped to [0.01, 1000]. Load counts for
+// less on a faster backend; a slow start is a speed that grows to its weight.
+func (b *Backend) SetSpeed(s float64) {
+	if !(s >= 0.01) {
+		s = 0.01
+	}
+	b.speed.Store(math.Float64bits(min(s, 1000)))
+}
+
+// Bypass is the number of requests the engine reports beyond ours.
+func (b *Backend) Bypass() int64 { return b.bypass.Load() }
+
+// SetBypass records how many running and waiting requests the engine reported
+// beyond those this gateway had reserved at that moment: traffic that bypasses
+// us. Each counts as one active request. Negative values count as zero.
+func (b *Backend) SetBypass(requests int64) { b.bypass.Store(max(requests, 0)) }
