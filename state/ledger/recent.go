@@ -1,0 +1,33 @@
+package ledger
+
+// forgetAfter is how many releases one generation remembers: 32,768 ids of 16
+// bytes, twice, are about 2 MiB in Go's maps.
+const forgetAfter = 1 << 15
+
+// recent remembers the last released ids: at least forgetAfter of them, at most
+// twice as many.
+type recent struct {
+	young, old map[ID]struct{}
+}
+
+func newRecent() recent { return recent{young: make(map[ID]struct{})} }
+
+func (r *recent) add(id ID) {
+	if len(r.young) >= forgetAfter {
+		spare := r.old
+		clear(spare)
+		if spare == nil {
+			spare = make(map[ID]struct{}, forgetAfter)
+		}
+		r.young, r.old = spare, r.young
+	}
+	r.young[id] = struct{}{}
+}
+
+func (r *recent) has(id ID) bool {
+	if _, ok := r.young[id]; ok {
+		return true
+	}
+	_, ok := r.old[id]
+	return ok
+}

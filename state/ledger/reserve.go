@@ -1,0 +1,137 @@
+package ledger
+
+import "kvca/state"
+
+// Candidate is one backend that a reservation may go to.
+type Candidate struct {
+	// Cost is what choosing this backend costs beyond its load, in bytes of CBR.
+	Cost float64
+	// Speed divides the backend's load: its speed relative to others, above zero.
+	Speed float64
+	// Novel is the prefill work in bytes of CBR that would be booked on it.
+	Novel int64
+	// Bypass is how many requests its engine runs beyond those booked here.
+	Bypass int64
+	Slot   state.Slot
+}
+
+// Order asks for one reservation.
+type Order struct {
+	ID         ID
+	Candidates []Candidate
+	// ActiveBytes is what one active request weighs, in bytes of CBR.
+	ActiveBytes float64
+	// LoadScale multiplies the load before the candidate's cost is added: 1 for
+	// costs in bytes, 0 where load shall not matter.
+	LoadScale float64
+	// ByRequests makes the number of active requests the load, not bytes.
+	ByRequests bool
+	// Tie chooses among equals: any number, at random. Without it the order of
+	// candidates would decide, and every node would pick the same one.
+	Tie uint64
+}
+
+// Grant says what a reservation got.
+type Grant struct {
+	// Index is the chosen candidate's place in Order.Candidates.
+	Index int
+	// Score is the least score: scaled load plus cost, before booking.
+	Score float64
+	// Booked is false where the id was released before, or the ledger was full.
+	Booked bool
+}
+
+// Reserve chooses the candidate with the least score and books the request on
+// it, indivisibly. An id that is already held gets the same answer again and is
+// not booked twice. There must be at least one candidate.
+func (l *Ledger) Reserve(o *Order) Grant {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if h, ok := l.holds[o.ID]; ok {
+		if i := indexOf(o.Candidates, h.slot); i >= 0 {
+			return Grant{Index: i, Booked: true}
+		}
+	}
+	g := l.choose(o)
+	g.Booked = l.add(o.ID, &o.Candidates[g.Index])
+	return g
+}
+
+// Peek chooses as Reserve would and books nothing.
+func (l *Ledger) Peek(o *Order) Grant {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.choose(o)
+}
+
+// choose is one pass over the candidates; equal scores are sampled evenly.
+func (l *Ledger) choose(o *Order) Grant {
+	best, score, equal := 0, l.score(o, &o.Candidates[0]), uint64(1)
+	tie := o.Tie
+	for i := 1; i < len(o.Candidates); i++ {
+		s := l.score(o, &o.Candidates[i])
+		if s > score {
+			continue
+		}
+		if s < score {
+			best, score, equal = i, s, 1
+			continue
+		}
+		equal++
+		tie = mix(tie)
+		if tie%equal == 0 {
+			best = i
+		}
+	}
+	return Grant{Index: best, Score: score}
+}
+
+func (l *Ledger) score(o *Order, c *Candidate) float64 {
+	var load Load
+	if int(c.Slot) < len(l.rows) {
+		load = l.rows[c.Slot].Load
+	}
+	load.Active += c.Bypass
+	weight := float64(load.Active)
+	if !o.ByRequests {
+		weight = load.Bytes(o.ActiveBytes)
+	}
+	return o.LoadScale*weight/c.Speed + c.Cost
+}
+
+// add books id on c. The caller holds the lock.
+func (l *Ledger) add(id ID, c *Candidate) bool {
+	switch {
+	case l.released.has(id):
+		l.counters.Late++
+		return false
+	case len(l.holds) >= MaxHeld:
+		l.counters.Full++
+		return false
+	}
+	if _, ok := l.holds[id]; ok {
+		return true
+	}
+	h := hold{novel: max(c.Novel, 0), slot: c.Slot, incarnation: l.row(c.Slot).incarnation}
+	l.holds[id] = h
+	l.book(h)
+	l.counters.Granted++
+	return true
+}
+
+func indexOf(candidates []Candidate, s state.Slot) int {
+	for i := range candidates {
+		if candidates[i].Slot == s {
+			return i
+		}
+	}
+	return -1
+}
+
+// mix is the output function of SplitMix64 (Steele, Lea, Flood 2014).
+func mix(x uint64) uint64 {
+	x += 0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}
