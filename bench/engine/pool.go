@@ -1,0 +1,165 @@
+package engine
+
+// none ends a list of blocks.
+const none int32 = -1
+
+// block is one unit of cache memory. It is held by refs requests, or idle. An idle block that is cached waits in the LRU list, any
+// other in the list of spare ones.
+type block struct {
+	hash       uint64
+	refs       int32
+	prev, next int32
+	cached     bool
+}
+
+// pool is the cache: a fixed number of blocks, found by the chained hash of their content. Blocks that were never used exist
+// only as a number, so a big cache costs memory only once it is filled.
+type pool struct {
+	size   int
+	blocks []block
+	byHash map[uint64]int32
+	spare  int32 // idle blocks without content, newest first; linked by next
+	oldest int32 // idle cached blocks in the order in which they will be evicted
+	newest int32
+	held   int // blocks with refs > 0
+	lru    int // idle cached blocks
+}
+
+func newPool(size int) *pool {
+	return &pool{size: size, byHash: make(map[uint64]int32), spare: none, oldest: none, newest: none}
+}
+
+// free is how many blocks can be taken now, evicting whatever is idle.
+func (p *pool) free() int { return p.size - p.held }
+
+// leading counts the blocks at the head of the chain that are in the cache, up to limit.
+func (p *pool) leading(chain []uint64, limit int) int {
+	limit = min(limit, len(chain))
+	for i := range limit {
+		if _, ok := p.byHash[chain[i]]; !ok {
+			return i
+		}
+	}
+	return limit
+}
+
+// idleAmong counts which of these cached blocks no request holds: pinning them uses up free blocks too.
+func (p *pool) idleAmong(chain []uint64) int {
+	n := 0
+	for _, h := range chain {
+		if p.blocks[p.byHash[h]].refs == 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// pin takes a reference on a block found by its hash.
+func (p *pool) pin(hash uint64) int32 {
+	i := p.byHash[hash]
+	b := &p.blocks[i]
+	if b.refs == 0 {
+		p.unlink(i)
+		p.held++
+	}
+	b.refs++
+	return i
+}
+
+// take returns a block without content, held once: a spare one, else one never used, else the one evicted first. The caller has
+// seen free() > 0.
+func (p *pool) take() int32 {
+	i := p.pick()
+	b := &p.blocks[i]
+	b.refs, b.cached = 1, false
+	p.held++
+	return i
+}
+
+func (p *pool) pick() int32 {
+	if i := p.spare; i != none {
+		p.spare = p.blocks[i].next
+		return i
+	}
+	if len(p.blocks) < p.size {
+		p.blocks = append(p.blocks, block{})
+		return int32(len(p.blocks) - 1)
+	}
+	i := p.oldest
+	p.unlink(i)
+	delete(p.byHash, p.blocks[i].hash)
+	return i
+}
+
+// register names a held block whose content is complete. The same content may be computed twice; the first copy keeps the name
+// and the other is spare memory as soon as it is released.
+func (p *pool) register(i int32, hash uint64) {
+	b := &p.blocks[i]
+	if b.cached {
+		return
+	}
+	if _, taken := p.byHash[hash]; taken {
+		return
+	}
+	p.byHash[hash] = i
+	b.hash, b.cached = hash, true
+}
+
+// release gives up one request's blocks, last one first, so that the ends of a chain are evicted before its head.
+func (p *pool) release(held []int32) {
+	for k := len(held) - 1; k >= 0; k-- {
+		i := held[k]
+		b := &p.blocks[i]
+		if b.refs--; b.refs > 0 {
+			continue
+		}
+		p.held--
+		if b.cached {
+			p.append(i)
+		} else {
+			b.next, p.spare = p.spare, i
+		}
+	}
+}
+
+// clear forgets all content. Held blocks stay with their requests, without a name.
+func (p *pool) clear() {
+	for i := p.oldest; i != none; {
+		b := &p.blocks[i]
+		next := b.next
+		b.next, p.spare = p.spare, i
+		i = next
+	}
+	p.oldest, p.newest, p.lru = none, none, 0
+	for i := range p.blocks {
+		p.blocks[i].cached = false
+	}
+	clear(p.byHash)
+}
+
+func (p *pool) append(i int32) {
+	b := &p.blocks[i]
+	b.prev, b.next = p.newest, none
+	if p.newest == none {
+		p.oldest = i
+	} else {
+		p.blocks[p.newest].next = i
+	}
+	p.newest = i
+	p.lru++
+}
+
+func (p *pool) unlink(i int32) {
+	b := &p.blocks[i]
+	if b.prev == none {
+		p.oldest = b.next
+	} else {
+		p.blocks[b.prev].next = b.next
+	}
+	if b.next == none {
+		p.newest = b.prev
+	} else {
+		p.blocks[b.next].prev = b.prev
+	}
+	p.lru--
+}
