@@ -1,0 +1,2 @@
+// Package backend is the pool of inference servers.
+package backend

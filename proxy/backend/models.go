@@ -1,0 +1,136 @@
+package backend
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+)
+
+// ModelCard is what engines say of a model at /v1/models.
+type ModelCard struct {
+	ID          string `json:"id"`
+	Object      string `json:"object"`
+	Created     int64  `json:"created"`
+	OwnedBy     string `json:"owned_by"`
+	Root        string `json:"root,omitempty"`
+	Parent      string `json:"parent,omitempty"` // the base of a LoRA adapter
+	MaxModelLen int64  `json:"max_model_len,omitempty"`
+}
+
+// fetchCards reads the engine's model list. One that has none answers an empty
+// list: its models are configured.
+func (b *Backend) fetchCards(ctx context.Context) ([]ModelCard, error) {
+	var list struct{ Data []ModelCard }
+	status, err := b.get(ctx, "/v1/models", func(body []byte) error { return json.Unmarshal(body, &list) })
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("read /v1/models: %w", err)
+	case status != http.StatusOK && !absent(status):
+		return nil, fmt.Errorf("read /v1/models: status %d", status)
+	}
+	cards := slices.DeleteFunc(list.Data, func(c ModelCard) bool { return c.ID == "" || len(c.ID) > maxModelBytes })
+	return cards[:min(len(cards), maxModels)], nil
+}
+
+// setCards takes in what the engine lists, and reports whether the names changed.
+// A configured list is the list, whatever the engine says.
+func (b *Backend) setCards(cards []ModelCard) bool {
+	names := make([]string, 0, len(cards))
+	for _, c := range cards {
+		names = append(names, c.ID)
+	}
+	b.mu.Lock()
+	b.engine.cards = cards
+	b.mu.Unlock()
+	if len(b.config.Models) > 0 {
+		return false
+	}
+	return b.serve(names)
+}
+
+// serve sets the names that the backend serves and reports whether they changed.
+// Names once served stay known, so that clients of a model whose last backend is
+// away read 503, not 404; maxModels bounds them, the oldest are kept.
+func (b *Backend) serve(names []string) bool {
+	names = distinct(slices.Clone(names))
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if slices.Equal(names, b.engine.models) {
+		return false
+	}
+	b.engine.models = names
+	if b.engine.everServed == nil {
+		b.engine.everServed = make(map[string]bool)
+	}
+	for _, n := range names {
+		if len(b.engine.everServed) < maxModels {
+			b.engine.everServed[n] = true
+		}
+	}
+	return true
+}
+
+// ModelCards merges what the backends list, by name: the first backend's card in
+// the order of IDs, with the least max_model_len of all, which a request may rely
+// on wherever it lands.
+func (p *Pool) ModelCards() []ModelCard {
+	p.mu.Lock()
+	backends := p.sorted()
+	p.mu.Unlock()
+	merged := make(map[string]ModelCard)
+	for _, b := range backends {
+		for _, c := range b.ownCards() {
+			merged[c.ID] = mergeCards(merged[c.ID], c)
+		}
+	}
+	cards := make([]ModelCard, 0, len(merged))
+	for _, c := range merged {
+		cards = append(cards, c)
+	}
+	slices.SortFunc(cards, func(a, b ModelCard) int { return cmp.Compare(a.ID, b.ID) })
+	return cards
+}
+
+// ownCards has a card for each name that the backend serves.
+func (b *Backend) ownCards() []ModelCard {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	cards := make([]ModelCard, 0, len(b.engine.models))
+	for _, name := range b.engine.models {
+		card := ModelCard{ID: name}
+		if i := slices.IndexFunc(b.engine.cards, func(c ModelCard) bool { return c.ID == name }); i >= 0 {
+			card = b.engine.cards[i]
+		}
+		cards = append(cards, card)
+	}
+	return cards
+}
+
+func mergeCards(a, b ModelCard) ModelCard {
+	length := a.MaxModelLen
+	if length == 0 || (b.MaxModelLen > 0 && b.MaxModelLen < length) {
+		length = b.MaxModelLen
+	}
+	return ModelCard{
+		ID: b.ID, Object: "model",
+		Created:     cmp.Or(a.Created, b.Created),
+		OwnedBy:     ownedBy(a, b),
+		Root:        cmp.Or(a.Root, b.Root),
+		Parent:      cmp.Or(a.Parent, b.Parent),
+		MaxModelLen: length,
+	}
+}
+
+// ownedBy prefers an engine's word to the gateway's own.
+func ownedBy(a, b ModelCard) string {
+	if a.OwnedBy != "" && a.OwnedBy != ownerUnknown {
+		return a.OwnedBy
+	}
+	return cmp.Or(b.OwnedBy, ownerUnknown)
+}
+
+// ownerUnknown stands in for models that no engine has described.
+const ownerUnknown = "kvca"
