@@ -1,0 +1,119 @@
+package cbr
+
+import "bytes"
+
+// shape is a kind of object that engines read into a fixed model, so that the
+// order of its members, a null and the spelling of its numbers mean nothing.
+type shape uint8
+
+const (
+	topLevel shape = iota
+	message        // of chat and messages
+	item           // of a responses input
+	part           // of a content list
+)
+
+// fixed is the state of reading one such object.
+type fixed struct {
+	shape   shape
+	base    int // of its members among the encoder's
+	keys    keySet
+	settled bool // so far the members are in order, each once, and all count
+}
+
+// cacheControls are the members of a content part that steer a provider's prompt
+// cache and reach no template. Clients move them to the newest message with every
+// turn, so that they would change a prefix that the engine sees unchanged.
+var cacheControls = []string{"cache_control", "prompt_cache_breakpoint"}
+
+// open enters the object at hand.
+func (e *Encoder) open(s shape) (f fixed, more, ok bool) {
+	f = fixed{shape: s, base: len(e.members), settled: true}
+	more, ok = e.enter('}')
+	return f, more, ok
+}
+
+// add takes in the member just read, the last one of the encoder's list.
+func (e *Encoder) add(f *fixed, at int) {
+	m := *e.endMember(at)
+	key := e.keyOf(m)
+	seen := f.keys.add(key)
+	if e.absent(f.shape, m) {
+		if !seen {
+			e.members, e.out = e.members[:at], e.out[:m.key]
+			return
+		}
+		f.settled = false
+	}
+	if at > f.base && f.shape.compare(e.keyOf(e.members[at-1]), key) >= 0 {
+		f.settled = false
+	}
+}
+
+// absent reports whether a member means the same as none at all.
+func (e *Encoder) absent(s shape, m member) bool {
+	if e.out[m.value] == tagNull {
+		return true
+	}
+	switch s {
+	case part:
+		key := e.keyOf(m)
+		return string(key) == cacheControls[0] || string(key) == cacheControls[1]
+	case item:
+		return string(e.keyOf(m)) == "type" && isText(e.valueOf(m), "message")
+	}
+	return false
+}
+
+// compare orders keys. Below the top level a role and a type come first, where
+// clients write them: most objects are in order as they arrive.
+func (s shape) compare(a, b []byte) int {
+	if s != topLevel {
+		if ra, rb := rank(a), rank(b); ra != rb {
+			return ra - rb
+		}
+	}
+	return bytes.Compare(a, b)
+}
+
+func rank(key []byte) int {
+	switch string(key) {
+	case "role":
+		return 0
+	case "type":
+		return 1
+	}
+	return 2
+}
+
+// settle brings the object's members into order, each once, without the absent.
+// They stay in the encoder's list from f.base on, for the caller to look at and
+// to remove.
+func (e *Encoder) settle(f *fixed) {
+	if f.settled {
+		return
+	}
+	e.rewrite(f.base, e.counted(f))
+}
+
+// counted are the object's members that count, in order, by their last place.
+func (e *Encoder) counted(f *fixed) []run {
+	runs := e.runsOf(f.base, f.shape.compare)
+	counted := runs[:0]
+	for _, r := range runs {
+		if !e.absent(f.shape, e.members[r.last]) {
+			counted = append(counted, run{r.last, r.last})
+		}
+	}
+	return counted
+}
+
+// find is the encoded value of a settled object's member, nil if it has none.
+func (e *Encoder) find(f *fixed, name string) []byte {
+	for _, m := range e.members[f.base:] {
+		if string(e.keyOf(m)) == name {
+			return e.valueOf(m)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,141 @@
+package cbr
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"slices"
+)
+
+// member is a member of an object still being read, by offsets into the output:
+// its key is out[key:value], its encoded value out[value:end].
+type member struct{ key, value, end uint32 }
+
+// run is what stands for all members of one key: the first and the last of them,
+// by their place among the encoder's members.
+type run struct{ first, last uint32 }
+
+// keySet remembers which keys an object has had, by one bit of 64 each. It may
+// take a new key for one seen before, never the other way round, and so saves
+// nearly all objects the search for members that repeat.
+type keySet uint64
+
+// add adds a key and reports whether it may have been there.
+func (set *keySet) add(key []byte) bool {
+	bit := keyBit(key)
+	seen := *set&bit != 0
+	*set |= bit
+	return seen
+}
+
+// keyBit mixes both ends of a key, where keys of one object differ.
+func keyBit(key []byte) keySet {
+	sum := uint64(len(key))
+	if len(key) >= 8 {
+		sum ^= binary.LittleEndian.Uint64(key) ^ 3*binary.LittleEndian.Uint64(key[len(key)-8:])
+	} else {
+		for _, c := range key {
+			sum = sum<<8 ^ uint64(c)
+		}
+	}
+	return 1 << (sum * 0x9E3779B97F4A7C15 >> 58)
+}
+
+// beginMember reads a key and opens a member for it.
+func (e *Encoder) beginMember() bool {
+	key := uint32(len(e.out))
+	if !e.key() {
+		return false
+	}
+	e.members = append(e.members, member{key: key, value: uint32(len(e.out))})
+	return true
+}
+
+// endMember closes the member at that place, the last one open, after its value.
+func (e *Encoder) endMember(at int) *member {
+	m := &e.members[at]
+	m.end = uint32(len(e.out))
+	return m
+}
+
+func (e *Encoder) keyOf(m member) []byte   { return e.out[m.key:m.value] }
+func (e *Encoder) valueOf(m member) []byte { return e.out[m.value:m.end] }
+
+// object reads an object whose members count as written, order included. Of
+// members with one key the last value counts, at the place of the first, as in
+// the dictionary that an engine makes of it.
+func (e *Encoder) object() bool {
+	e.out = append(e.out, tagObject)
+	base, keys, repeats := len(e.members), keySet(0), false
+	more, ok := e.enter('}')
+	for more {
+		at := len(e.members)
+		if !e.beginMember() || !e.value() {
+			return false
+		}
+		m := e.endMember(at)
+		repeats = keys.add(e.keyOf(*m)) || repeats
+		more, ok = e.next('}')
+	}
+	if repeats {
+		e.keepLast(base)
+	}
+	e.members = e.members[:base]
+	e.out = append(e.out, tagEnd)
+	return ok
+}
+
+// keepLast rewrites an object, without its frame, to have each key once.
+func (e *Encoder) keepLast(base int) {
+	count := len(e.members) - base
+	runs := e.runsOf(base, bytes.Compare)
+	if len(runs) == count {
+		return
+	}
+	slices.SortFunc(runs, func(a, b run) int { return cmp.Compare(a.first, b.first) })
+	e.rewrite(base, runs)
+}
+
+// runsOf sorts the members from base on by key and makes one run of those with
+// the same key. The result is valid until the next call.
+func (e *Encoder) runsOf(base int, order func(a, b []byte) int) []run {
+	runs := e.runs[:0]
+	for i := base; i < len(e.members); i++ {
+		runs = append(runs, run{uint32(i), uint32(i)})
+	}
+	e.runs = runs
+	slices.SortFunc(runs, func(a, b run) int {
+		if c := order(e.keyOf(e.members[a.first]), e.keyOf(e.members[b.first])); c != 0 {
+			return c
+		}
+		return cmp.Compare(a.first, b.first)
+	})
+	merged := runs[:0]
+	for _, r := range runs {
+		if n := len(merged); n > 0 && bytes.Equal(e.keyOf(e.members[merged[n-1].first]), e.keyOf(e.members[r.first])) {
+			merged[n-1].last = r.last
+		} else {
+			merged = append(merged, r)
+		}
+	}
+	return merged
+}
+
+// rewrite replaces the members from base on, in the output and in the encoder's
+// list, by the given ones: each run's first key with its last value.
+func (e *Encoder) rewrite(base int, runs []run) {
+	start := e.members[base].key
+	e.swap = e.swap[:0]
+	moved := e.moved[:0]
+	for _, r := range runs {
+		m := member{key: start + uint32(len(e.swap))}
+		e.swap = append(e.swap, e.keyOf(e.members[r.first])...)
+		m.value = start + uint32(len(e.swap))
+		e.swap = append(e.swap, e.valueOf(e.members[r.last])...)
+		m.end = start + uint32(len(e.swap))
+		moved = append(moved, m)
+	}
+	e.moved = moved
+	e.out = append(e.out[:start], e.swap...)
+	e.members = append(e.members[:base], moved...)
+}
