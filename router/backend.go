@@ -37,6 +37,9 @@ type Backend struct {
 	standing atomic.Uint32
 	speed    atomic.Uint64 // float64 bits
 	bypass   atomic.Int64
+
+	cacheTokens atomic.Int64 // size of its KV cache, 0 unknown
+	mirror      atomic.Int64 // bound on its locations in blocks, 0 none
 }
 
 func newBackend(id string, slot state.Slot) *Backend {

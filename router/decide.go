@@ -1,0 +1,125 @@
+package router
+
+import (
+	"kvca/state"
+	"kvca/state/ledger"
+)
+
+// decide lets the policy write the order. A pin and the last resort come before
+// any policy. It returns false where there is nobody to choose.
+func (q *question) decide(p policy) bool {
+	if len(q.eligible) == 0 {
+		return false
+	}
+	if q.pinned() {
+		q.offer(q.req.Pin, 0)
+		return true
+	}
+	p.order(q)
+	return true
+}
+
+// pinned is whether the backend that the request is pinned to can take it.
+func (q *question) pinned() bool {
+	for _, b := range q.eligible {
+		if b == q.req.Pin {
+			return true
+		}
+	}
+	return false
+}
+
+// ticket turns a grant into what the request carries on with.
+func (q *question) ticket(m *model, g Grant) *Ticket {
+	r, req := q.router, q.req
+	b := q.find(q.order.Candidates[g.Index].Slot)
+	t := &Ticket{
+		Decision: q.decision(g, b), Backend: b,
+		router: r, model: m, chain: req.Chain, id: q.order.ID, bytes: req.Bytes,
+		generation: r.locations.Generation(b.Slot),
+		teaches:    !req.SkipsCache && len(req.Chain) > 0,
+	}
+	if req.Detail {
+		t.Decision.Candidates = q.candidates(q.eligible, b.ID)
+	}
+	if t.teaches {
+		t.expected = r.locations.Expect(b.Slot, req.Chain)
+	}
+	return t
+}
+
+// find returns the eligible backend in slot s; it is one, since candidates are.
+func (q *question) find(s state.Slot) *Backend {
+	for _, b := range q.eligible {
+		if b.Slot == s {
+			return b
+		}
+	}
+	return nil
+}
+
+func (q *question) decision(g Grant, b *Backend) Decision {
+	matched := 0
+	if !q.req.SkipsCache {
+		matched = q.walk.Matched(b.Slot)
+	}
+	return Decision{
+		Phase: q.phase.String(), Policy: q.router.PolicyOf(q.req.Model), Reason: q.reason(b),
+		ChainBlocks: q.chainBlocks(), MatchedBlocks: matched, NovelBlocks: q.chainBlocks() - matched,
+		Backend: b.ID, Owner: g.Owner, Degraded: g.Degraded, BlockUnit: "cbr",
+	}
+}
+
+// reason names the branch by which b was chosen.
+func (q *question) reason(b *Backend) Reason {
+	switch {
+	case q.lastResort:
+		return ReasonLastResort
+	case q.req.Pin != nil && b == q.req.Pin:
+		return ReasonPinned
+	case !q.router.models.get(q.req.Model).policy.looks():
+		return ReasonPolicy
+	case q.chainBlocks() == 0:
+		return ReasonNoChain
+	}
+	switch held, longest := q.expected(b), q.longest(); {
+	case longest == 0:
+		return ReasonMiss
+	case held < longest:
+		return ReasonLoadOverride
+	default:
+		return ReasonHit
+	}
+}
+
+// candidates lists what the decision thought of each member.
+func (q *question) candidates(members []*Backend, chosen string) []Candidate {
+	offered := make(map[state.Slot]*ledger.Candidate, len(q.order.Candidates))
+	for i := range q.order.Candidates {
+		offered[q.order.Candidates[i].Slot] = &q.order.Candidates[i]
+	}
+	list := make([]Candidate, 0, len(members))
+	for _, b := range members {
+		list = append(list, q.candidate(b, offered[b.Slot], b.ID == chosen))
+	}
+	return list
+}
+
+func (q *question) candidate(b *Backend, offer *ledger.Candidate, chosen bool) Candidate {
+	c := Candidate{Backend: b.ID, Load: q.loadOf(b.Slot, b.Bypass(), b.Speed()), MatchedBlocks: q.walk.Matched(b.Slot)}
+	c.Eligible, c.Why = offer != nil, "costs more"
+	switch {
+	case chosen:
+		c.Why = "chosen"
+	case q.req.tried(b):
+		c.Why = "tried before"
+	case offer == nil && b.Standing() != Available:
+		c.Why = b.Standing().String()
+	case offer == nil:
+		c.Why = "passed over by the policy"
+	}
+	if offer != nil {
+		c.Cost = q.order.LoadScale*c.Load + offer.Cost
+	}
+	return c
+}

@@ -1,0 +1,52 @@
+package router
+
+// Reason says which branch a decision took.
+type Reason string
+
+// The reasons, a closed set: metrics use them as a label.
+const (
+	// ReasonHit: the chosen backend holds the longest known prefix.
+	ReasonHit Reason = "hit"
+	// ReasonMiss: no eligible backend holds any of the prompt; load decided.
+	ReasonMiss Reason = "miss"
+	// ReasonLoadOverride: another eligible backend holds more, and costs more.
+	ReasonLoadOverride Reason = "load_override"
+	// ReasonNoChain: the prompt has no complete block; load decided.
+	ReasonNoChain Reason = "no_chain"
+	// ReasonPinned: the request continues a response that this backend keeps.
+	ReasonPinned Reason = "pinned"
+	// ReasonLastResort: no backend was eligible, so one was tried anyway.
+	ReasonLastResort Reason = "last_resort"
+	// ReasonPolicy: the policy does not look at the prompt.
+	ReasonPolicy Reason = "policy"
+)
+
+// Decision is the record of one decision; its JSON form is part of the
+// interface that scripts rely on.
+type Decision struct {
+	Phase         string `json:"phase"`
+	Policy        string `json:"policy"`
+	Reason        Reason `json:"reason"`
+	ChainBlocks   int    `json:"chain_blocks"`
+	MatchedBlocks int    `json:"matched_blocks"`
+	NovelBlocks   int    `json:"novel_blocks"`
+	Backend       string `json:"backend"`
+	Owner         string `json:"owner"`
+	Degraded      bool   `json:"degraded"`
+	// BlockUnit is "cbr": blocks are segments of the canonical bytes.
+	BlockUnit  string      `json:"block_unit"`
+	Candidates []Candidate `json:"candidates"`
+}
+
+// Candidate is what a decision thought of one backend of the model.
+type Candidate struct {
+	Backend  string `json:"backend"`
+	Eligible bool   `json:"eligible"`
+	// Why says why it was not eligible, or what became of it.
+	Why           string `json:"why"`
+	MatchedBlocks int    `json:"matched_blocks"`
+	// Load is the backend's load in bytes of CBR, divided by its speed.
+	Load float64 `json:"load"`
+	// Cost is the load as the policy counts it plus what the novel blocks cost.
+	Cost float64 `json:"cost"`
+}

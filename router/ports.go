@@ -1,0 +1,60 @@
+package router
+
+import (
+	"context"
+	"time"
+
+	"kvca/state"
+	"kvca/state/blockmap"
+	"kvca/state/ledger"
+)
+
+// Loads is where work is booked.
+type Loads interface {
+	// Reserve chooses the cheapest candidate and books the order on it in one
+	// indivisible step. It never fails: where the authority can't be asked in
+	// time it decides from what it knows and marks the grant degraded.
+	Reserve(ctx context.Context, o *ledger.Order) Grant
+	// Peek chooses as Reserve would, from what is known here, and books nothing.
+	Peek(o *ledger.Order) ledger.Grant
+	Prefilled(id ledger.ID) bool
+	Release(id ledger.ID) bool
+	Load(s state.Slot) ledger.Load
+	// Reset makes a slot a new backend without load.
+	Reset(s state.Slot)
+}
+
+// Grant is what a reservation got, and from whom.
+type Grant struct {
+	ledger.Grant
+	// Owner is the node that decided.
+	Owner string
+	// Degraded is true where the owner could not be asked.
+	Degraded bool
+}
+
+// Locations is where it is known which backend holds which block.
+type Locations interface {
+	Walk(chain []uint64, now time.Duration, w *blockmap.Walk)
+	Learn(s state.Slot, generation uint64, chain []uint64, now time.Duration) int
+	Expect(s state.Slot, chain []uint64) bool
+	Unexpect(s state.Slot, chain []uint64)
+	Generation(s state.Slot) uint64
+	Void(s state.Slot)
+	SetMirror(s state.Slot, blocks int)
+	Age(s state.Slot, now time.Duration) (age time.Duration, full bool)
+	Vacuum(now time.Duration, limit int) (expired int, more bool)
+}
+
+// local is a ledger that this node alone decides on.
+type local struct {
+	*ledger.Ledger
+	node string
+}
+
+// LocalLoads books on l, which no other node shares; node is its name.
+func LocalLoads(l *ledger.Ledger, node string) Loads { return local{l, node} }
+
+func (l local) Reserve(_ context.Context, o *ledger.Order) Grant {
+	return Grant{Grant: l.Ledger.Reserve(o), Owner: l.node}
+}

@@ -1,0 +1,37 @@
+package router
+
+import "kvca/state/cbr"
+
+// Request is what a decision needs to know of a request. Chain must stay as it
+// is until the ticket is closed.
+type Request struct {
+	// Model is the name that its backends know it by.
+	Model string
+	// Phase is by the roles of its messages; Route makes a request without a
+	// complete block a bootstrap one.
+	Phase cbr.Phase
+	// Chain holds the hashes of the complete blocks, empty for endpoints
+	// whose prompts are not cached.
+	Chain []uint64
+	// Bytes is the length of the CBR, or of the body where there is none.
+	Bytes int64
+	// SkipsCache marks a request that computes its whole prompt whatever is
+	// cached (prompt logprobs): all of it is novel, and it teaches nothing.
+	SkipsCache bool
+	// Pin is the backend that alone can answer (it keeps the response that this
+	// one continues), nil for none.
+	Pin *Backend
+	// Tried holds the backends that failed this request before.
+	Tried []*Backend
+	// Detail asks for the decision's candidates, which cost time to list.
+	Detail bool
+}
+
+func (q *Request) tried(b *Backend) bool {
+	for _, t := range q.Tried {
+		if t == b {
+			return true
+		}
+	}
+	return false
+}

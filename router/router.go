@@ -1,0 +1,176 @@
+package router
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"kvca/state/chain"
+	"kvca/state/ledger"
+)
+
+// ErrNoBackend means that no backend of the model may be tried: none is
+// configured, all drain, or each was tried already.
+var ErrNoBackend = errors.New("no backend is left to try")
+
+// Config configures a Router. Start from DefaultConfig.
+type Config struct {
+	// BlockSize is the size of a block in bytes of CBR, a multiple of 8. All
+	// nodes of a cluster use the same. Small blocks match more exactly and cost
+	// more memory: 48 bytes a block and backend.
+	BlockSize int
+	// Policy names the policy of models that Policies does not name.
+	Policy string
+	// Policies names a policy per model.
+	Policies map[string]string
+	// ActiveBytes is what an active request weighs in the load, in bytes of CBR.
+	// Heavier scatters short conversations over the fleet, lighter lets many
+	// small requests pile up on one backend. Default 512.
+	ActiveBytes float64
+	// Cost, Weights and Guard are the constants of single policies.
+	Cost    CostConfig
+	Weights Weights
+	Guard   Guard
+	// Now is the monotonic time since the node's epoch.
+	Now func() time.Duration
+	// Rand gives random numbers: ids and ties. Tests seed it.
+	Rand func() uint64
+	// Registerer takes the metrics; nil for none.
+	Registerer prometheus.Registerer
+}
+
+// DefaultConfig is what `kvca serve` starts from.
+func DefaultConfig() Config {
+	epoch := time.Now()
+	return Config{
+		BlockSize:   512,
+		Policy:      "cost",
+		ActiveBytes: 512,
+		Cost:        DefaultCost(),
+		Weights:     DefaultWeights(),
+		Now:         func() time.Duration { return time.Since(epoch) },
+		Rand:        rand.Uint64,
+	}
+}
+
+// Validate returns all faults at once.
+func (c *Config) Validate() error {
+	var faults []error
+	if err := chain.CheckBlockSize(c.BlockSize); err != nil {
+		faults = append(faults, fmt.Errorf("block_size: %w", err))
+	}
+	if err := CheckPolicy(c.Policy); err != nil {
+		faults = append(faults, fmt.Errorf("policy: %w", err))
+	}
+	for model, name := range c.Policies {
+		if err := CheckPolicy(name); err != nil {
+			faults = append(faults, fmt.Errorf("policy of model %s: %w", model, err))
+		}
+	}
+	if c.ActiveBytes < 0 || c.Cost.NovelFactor < 0 || c.Cost.FanHalf <= 0 || c.Cost.Pressure <= 0 {
+		faults = append(faults, fmt.Errorf("cost: active bytes %v and novel factor %v must not be negative, fan half %v and pressure %v must be above zero",
+			c.ActiveBytes, c.Cost.NovelFactor, c.Cost.FanHalf, c.Cost.Pressure))
+	}
+	return errors.Join(faults...)
+}
+
+// Router decides where requests go. See the package's documentation.
+type Router struct {
+	cfg       Config
+	loads     Loads
+	locations Locations
+	slots     registry
+	models    *models
+	metrics   *metrics
+	questions sync.Pool
+}
+
+// New makes a router that books on loads and learns into locations.
+func New(cfg Config, loads Loads, locations Locations) (*Router, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("configure router: %w", err)
+	}
+	r := &Router{cfg: cfg, loads: loads, locations: locations, metrics: newMetrics(cfg.Registerer)}
+	r.questions.New = func() any { return new(question) }
+	r.models = newModels(func(name string) *model {
+		return &model{policy: policies[r.PolicyOf(name)](&r.cfg)}
+	})
+	return r, nil
+}
+
+// PolicyOf is the name of the policy that decides for a model.
+func (r *Router) PolicyOf(model string) string {
+	if name := r.cfg.Policies[model]; name != "" {
+		return name
+	}
+	return r.cfg.Policy
+}
+
+// BlockSize is the size of a block in bytes of CBR.
+func (r *Router) BlockSize() int { return r.cfg.BlockSize }
+
+func (r *Router) now() time.Duration { return r.cfg.Now() }
+
+// Route chooses one of members, the backends of the request's model, and books
+// the request on it. The ticket must be closed, whatever becomes of the request.
+// The only error is ErrNoBackend.
+func (r *Router) Route(ctx context.Context, req *Request, members []*Backend) (*Ticket, error) {
+	began := r.now()
+	q := r.ask(req, members)
+	defer q.done()
+	m := r.models.get(req.Model)
+	if !q.decide(m.policy) {
+		return nil, ErrNoBackend
+	}
+	q.order.ID = ledger.ID{r.cfg.Rand(), r.cfg.Rand()}
+	grant := r.loads.Reserve(ctx, &q.order)
+	t := q.ticket(m, grant)
+	r.metrics.decided(&t.Decision, r.now()-began)
+	return t, nil
+}
+
+// Explain answers what Route would decide now, with every candidate, and books
+// and learns nothing.
+func (r *Router) Explain(req *Request, members []*Backend) (Decision, error) {
+	q := r.ask(req, members)
+	defer q.done()
+	if !q.decide(r.models.get(req.Model).policy) {
+		return Decision{}, ErrNoBackend
+	}
+	grant := Grant{Grant: r.loads.Peek(&q.order)}
+	d := q.decision(grant, q.find(q.order.Candidates[grant.Index].Slot))
+	d.Candidates = q.candidates(members, d.Backend)
+	return d, nil
+}
+
+// Run vacuums expired locations until ctx ends.
+func (r *Router) Run(ctx context.Context) {
+	tick := time.NewTicker(vacuumInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			r.vacuum(ctx)
+		}
+	}
+}
+
+// How often the vacuum looks, and how many locations it takes in one hold of
+// the block map's lock: a few hundred microseconds at the worst.
+const (
+	vacuumInterval = 250 * time.Millisecond
+	vacuumStep     = 512
+)
+
+func (r *Router) vacuum(ctx context.Context) {
+	for more := true; more && ctx.Err() == nil; {
+		_, more = r.locations.Vacuum(r.now(), vacuumStep)
+	}
+}

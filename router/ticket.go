@@ -1,0 +1,78 @@
+package router
+
+import (
+	"sync"
+
+	"kvca/state/ledger"
+)
+
+// Ticket is one reservation and what is still owed for it. Its methods may be
+// called from any goroutine; each step is taken at most once.
+type Ticket struct {
+	// Decision is how the backend was chosen.
+	Decision Decision
+	// Backend is where the request goes.
+	Backend *Backend
+
+	router     *Router
+	model      *model
+	chain      []uint64
+	id         ledger.ID
+	generation uint64
+	bytes      int64
+	teaches    bool // a success is worth learning
+
+	mu       sync.Mutex
+	begun    bool
+	over     bool
+	expected bool // the chain is tentatively the backend's
+}
+
+// Begin records that the backend has begun a successful response: its locations
+// are learned and the novel-block load is given back. It does nothing on a
+// closed ticket, or the second time.
+func (t *Ticket) Begin() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.begun || t.over {
+		return
+	}
+	t.begun = true
+	if t.teaches {
+		t.router.locations.Learn(t.Backend.Slot, t.generation, t.chain, t.router.now())
+	}
+	t.unexpect()
+	t.router.loads.Prefilled(t.id)
+}
+
+// Close ends the request, however it ended, and gives back all that is still
+// booked for it. After the first call it does nothing.
+func (t *Ticket) Close() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.over {
+		return
+	}
+	t.over = true
+	t.unexpect()
+	t.router.loads.Release(t.id)
+}
+
+// Observe tells what the engine reported of the prompt: its length and how much
+// of it came from the cache, in tokens; cached is -1 where it did not say.
+func (t *Ticket) Observe(prompt, cached int64) { t.router.observe(t, prompt, cached) }
+
+func (t *Ticket) unexpect() {
+	if t.expected {
+		t.expected = false
+		t.router.locations.Unexpect(t.Backend.Slot, t.chain)
+	}
+}
+
+// Spent is whether the chain is not needed any more: what it teaches has been
+// learned, or it teaches nothing.
+func (t *Ticket) Spent() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return !t.expected && (t.begun || t.over || !t.teaches)
+}
