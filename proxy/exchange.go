@@ -1,0 +1,169 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"kvca/router"
+	"kvca/state/cbr"
+)
+
+// exchange is one request of a client and its answer, from the first header to
+// the last byte. It is owned by the goroutine that serves the request; whatever
+// happens there, end gives back all that it holds.
+type exchange struct {
+	p        *Proxy
+	w        http.ResponseWriter
+	r        *http.Request
+	endpoint *endpoint
+	id       string
+	began    time.Time
+	named    time.Time // when the body had been read and named
+
+	upload upload
+	body   []byte // what backends are sent
+	namer  *namer
+	name   cbr.Request
+	want   router.Request
+	// members are the backends of the model.
+	members []*router.Backend
+	ticket  *router.Ticket
+
+	status    int
+	firstByte time.Duration
+	started   bool // the answer's status has gone to the client
+	aborted   bool // the connection must be cut, not ended
+}
+
+// statusClientGone stands in metrics and logs for requests whose client left
+// before it was answered (nginx's number).
+const statusClientGone = 499
+
+func (p *Proxy) begin(w http.ResponseWriter, r *http.Request) *exchange {
+	p.inFlight.Add(1)
+	x := &exchange{p: p, w: w, r: r, began: time.Now()}
+	x.upload.budget = &p.budget
+	return x
+}
+
+// serve takes the request through its stations; each ends the exchange by
+// returning an error or by having answered.
+func (x *exchange) serve() {
+	x.id = requestID(x.r.Header)
+	x.w.Header()["X-Request-Id"] = []string{x.id}
+	for _, station := range []func() error{x.find, x.read, x.identify, x.forward} {
+		if err := station(); err != nil {
+			x.fail(err)
+			return
+		}
+	}
+}
+
+// find looks the endpoint up.
+func (x *exchange) find() error {
+	x.endpoint = x.p.endpointOf(x.r.URL.Path)
+	switch e := x.endpoint; {
+	case e == nil:
+		return &apiError{status: http.StatusNotFound, code: "unknown_path", message: "There is nothing at " + quoteShort(x.r.URL.Path) + ". Paths of engines beyond the usual ones must be configured."}
+	case !e.allows(x.r.Method):
+		x.w.Header()["Allow"] = e.methods
+		return &apiError{status: http.StatusMethodNotAllowed, code: "method_not_allowed", message: "The path " + e.path + " does not take " + quoteShort(x.r.Method) + "."}
+	}
+	return nil
+}
+
+// read takes the body in whole.
+func (x *exchange) read() error {
+	if err := x.p.readBody(x.w, x.r, &x.upload); err != nil {
+		return err
+	}
+	x.body = x.upload.bytes()
+	return nil
+}
+
+// fail answers an error that the gateway itself makes.
+func (x *exchange) fail(err error) {
+	switch {
+	case errors.Is(err, errClientGone), x.r.Context().Err() != nil:
+		x.status = statusClientGone
+		x.aborted = true
+		return
+	case x.started:
+		x.aborted = true
+		return
+	}
+	fault := unreadable(err)
+	x.status, x.started = fault.status, true
+	if fault.status == http.StatusRequestEntityTooLarge || fault.status == http.StatusRequestTimeout {
+		x.w.Header().Set("Connection", "close") // what is left of the body is not read
+	}
+	fault.write(x.w, x.style(), x.id)
+}
+
+func (x *exchange) style() style {
+	if x.endpoint == nil {
+		return openAI
+	}
+	return x.endpoint.style
+}
+
+// end gives everything back, on every path out, a panic included.
+func (x *exchange) end() {
+	fault := recover()
+	if x.ticket != nil {
+		x.ticket.Close()
+	}
+	if fault != nil {
+		x.panicked(fault)
+	}
+	if x.namer != nil {
+		x.p.namers.Put(x.namer)
+		x.namer = nil
+	}
+	x.upload.release()
+	x.p.inFlight.Add(-1)
+	x.record()
+	if x.aborted {
+		panic(http.ErrAbortHandler) // net/http cuts the connection and logs nothing
+	}
+}
+
+// panicked answers for a fault in the gateway's own code.
+func (x *exchange) panicked(fault any) {
+	x.p.metrics.panics.Inc()
+	x.p.cfg.Logger.Error("request panicked", "fault", fault, "request_id", x.id, "stack", string(debug.Stack()))
+	if x.started {
+		x.aborted = true
+		return
+	}
+	x.fail(&apiError{status: http.StatusInternalServerError, code: "internal_error", message: "The gateway failed on this request; it has been logged. Request id: " + x.id + "."})
+}
+
+func (x *exchange) record() {
+	took := time.Since(x.began)
+	path := "other"
+	if x.endpoint != nil {
+		path = x.endpoint.path
+	}
+	x.p.metrics.request(path, x.name.Model, x.status, took, x.firstByte)
+	log := x.p.cfg.Logger
+	if !log.Enabled(context.Background(), slog.LevelDebug) {
+		return
+	}
+	attrs := []slog.Attr{
+		slog.String("request_id", x.id), slog.String("endpoint", path), slog.String("model", x.name.Model),
+		slog.Int("status", x.status), slog.Duration("duration", took), slog.Duration("first_byte", x.firstByte),
+	}
+	if x.ticket != nil {
+		attrs = append(attrs, slog.Any("decision", &x.ticket.Decision))
+	}
+	log.LogAttrs(context.Background(), slog.LevelDebug, "request", attrs...)
+}
+
+// tried reports the backends that failed this request.
+func (x *exchange) tried(b *router.Backend) bool { return slices.Contains(x.want.Tried, b) }

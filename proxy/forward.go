@@ -1,0 +1,181 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"kvca/proxy/backend"
+	"kvca/router"
+)
+
+// outcome is what came of one attempt.
+type outcome struct {
+	resp    *http.Response
+	err     error
+	failure backend.Failure
+}
+
+// mayMoveOn is whether another backend may do better: the connection failed or
+// ended before the first byte, or the backend says that it can't take the request.
+// A 500 is not among them: the engine accepted the work and would fail again.
+func (o *outcome) mayMoveOn() bool {
+	switch o.failure {
+	case backend.ConnectFailure, backend.BrokenConnection:
+		return true
+	}
+	if o.resp == nil {
+		return false
+	}
+	switch o.resp.StatusCode {
+	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return true
+	}
+	return false
+}
+
+// forward sends the request to one backend after the other until one answers.
+func (x *exchange) forward() error {
+	x.prepareHeader()
+	x.p.retries.request(x.began)
+	ctx, cancel := context.WithCancel(x.r.Context())
+	defer cancel()
+	var refusal *http.Response // the last answer that only said no
+	defer func() { closeBody(refusal) }()
+	for attempt := 1; ; attempt++ {
+		if err := x.route(ctx); err != nil {
+			return x.giveUp(refusal, err)
+		}
+		o := x.attempt(ctx)
+		if ctx.Err() != nil {
+			closeBody(o.resp)
+			return errClientGone
+		}
+		if o.mayMoveOn() && x.moveOn(attempt) {
+			x.leave()
+			if o.resp != nil {
+				closeBody(refusal)
+				refusal = o.resp
+			}
+			continue
+		}
+		if o.err != nil {
+			return x.giveUp(refusal, o.err)
+		}
+		moved, err := x.deliver(o.resp, attempt)
+		if !moved {
+			return err
+		}
+		x.leave()
+	}
+}
+
+// route chooses a backend and reserves it.
+func (x *exchange) route(ctx context.Context) error {
+	ticket, err := x.p.router.Route(ctx, &x.want, x.members)
+	if err != nil {
+		return err
+	}
+	x.ticket = ticket
+	return nil
+}
+
+// attempt sends the request to the ticket's backend, up to the headers of its
+// answer, and tells its breaker.
+func (x *exchange) attempt(ctx context.Context) outcome {
+	b := x.p.pool.Of(x.ticket.Backend)
+	if b == nil {
+		return outcome{failure: backend.ConnectFailure, err: errors.New("the backend was removed")}
+	}
+	if len(x.want.Tried) == 0 {
+		x.p.metrics.gateway(time.Since(x.named))
+	}
+	resp, err := b.Do(ctx, x.r.Method, x.r.URL.RequestURI(), x.r.Header, x.body)
+	if err != nil {
+		o := outcome{err: err, failure: backend.Classify(err, 0)}
+		if ctx.Err() == nil {
+			b.Report(o.failure, x.fingerprint())
+		}
+		return o
+	}
+	o := outcome{resp: resp, failure: backend.Classify(nil, resp.StatusCode)}
+	if o.failure != backend.NoFailure {
+		b.Report(o.failure, x.fingerprint())
+	}
+	return o
+}
+
+// fingerprint tells prompts apart, so that one which fails everywhere is not
+// taken for a fleet that fails.
+func (x *exchange) fingerprint() uint64 {
+	if n := len(x.want.Chain); n > 0 {
+		return x.want.Chain[n-1]
+	}
+	return uint64(x.want.Bytes)
+}
+
+// moveOn is whether the request may be tried on one more backend.
+func (x *exchange) moveOn(attempt int) bool {
+	if attempt >= x.p.cfg.Attempts || !x.another() {
+		return false
+	}
+	if !x.p.retries.allow(time.Now()) {
+		x.p.metrics.retriesDenied.Inc()
+		return false
+	}
+	x.p.metrics.retries.Inc()
+	return true
+}
+
+// another is whether a backend is left that may be tried.
+func (x *exchange) another() bool {
+	for _, b := range x.members {
+		if b != x.ticket.Backend && b.Standing() != router.Draining && !x.tried(b) {
+			return true
+		}
+	}
+	return false
+}
+
+// leave ends the attempt on the ticket's backend.
+func (x *exchange) leave() {
+	x.ticket.Close()
+	x.want.Tried = append(x.want.Tried, x.ticket.Backend)
+}
+
+// giveUp answers with what is best to say once nothing more is tried: the last
+// backend's own refusal, else an error of ours.
+func (x *exchange) giveUp(refusal *http.Response, err error) error {
+	if refusal != nil {
+		_, err := x.deliver(refusal, x.p.cfg.Attempts)
+		return err
+	}
+	return x.upstreamError(err)
+}
+
+// upstreamError is the client's error for a failed attempt.
+func (x *exchange) upstreamError(err error) error {
+	if errors.Is(err, router.ErrNoBackend) {
+		if len(x.want.Tried) > 0 {
+			return &apiError{status: http.StatusBadGateway, code: "backend_failed", message: "Every backend that was tried failed before it answered. Try again."}
+		}
+		return unavailable("no_backend", "No backend of this model can take the request now. Try again shortly.")
+	}
+	switch backend.Classify(err, 0) {
+	case backend.HeaderTimeout:
+		return &apiError{status: http.StatusGatewayTimeout, code: "backend_timeout", message: "The backend did not answer in time."}
+	case backend.LocalFailure:
+		return unavailable("gateway_busy", "The gateway is out of connections. Try again shortly.")
+	case backend.ConnectFailure:
+		return &apiError{status: http.StatusBadGateway, code: "backend_unreachable", message: "The backend could not be reached. Try again."}
+	default:
+		return &apiError{status: http.StatusBadGateway, code: "backend_failed", message: "The backend closed the connection before it answered. Try again."}
+	}
+}
+
+func closeBody(resp *http.Response) {
+	if resp != nil {
+		resp.Body.Close()
+	}
+}
