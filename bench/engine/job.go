@@ -1,0 +1,96 @@
+package engine
+
+import "strconv"
+
+// job is one answer being generated: what was asked for, what will be said, and how far it has come.
+type job struct {
+	index  int
+	prompt tokens
+	answer message
+	text   string // answer.Content
+	lead   int    // bytes of the first token
+	length int    // tokens of the answer
+	finish string // OpenAI's word for why it ends
+	req    Request
+
+	// The rest is a copy of the ticket, made when the handler looks.
+	produced, cached   int
+	started, done, bad bool
+	sent               int // bytes of text already streamed
+}
+
+// wish is what an endpoint decides about an answer.
+type wish struct {
+	model, salt string
+	prompt      tokens
+	prefix      string // for completions: the text whose last token the answer completes
+	maxTokens   int    // 0: the model decides
+	tool        *tool
+	nocache     bool // embeddings and the like neither hit nor fill the cache
+}
+
+// newJob decides the whole answer before the first step: it depends on the prompt only, and the cache must know which blocks it
+// will fill.
+func (s *Server) newJob(index int, w wish) *job {
+	unit, from := s.engineUnit, root(w.model, w.salt)
+	chain := w.prompt.chain(from, unit)
+	seed := mix(w.prompt.digest(from, chain, unit) ^ s.cfg.Seed ^ uint64(index)<<32)
+	j := &job{index: index, prompt: w.prompt, lead: tokenBytes, finish: "stop", length: answerLength(seed)}
+	if w.maxTokens > 0 {
+		j.length, j.finish = w.maxTokens, "length"
+	}
+	j.length = min(j.length, s.cfg.MaxModelLen-len(w.prompt))
+	if part := len(w.prefix) % tokenBytes; part > 0 {
+		j.lead = tokenBytes - part
+	}
+	j.compose(seed, w.tool)
+	j.req = Request{PromptTokens: len(w.prompt), OutputTokens: j.length}
+	if !w.nocache {
+		j.req.Blocks = chain
+		j.req.OutputBlocks = continuation(j, w, from, unit)[len(chain):]
+	}
+	return j
+}
+
+// compose writes the answer: a call if a tool was demanded, text otherwise.
+func (j *job) compose(seed uint64, t *tool) {
+	j.answer.Role = "assistant"
+	if t == nil {
+		j.text = answerText(seed, j.length, j.lead)
+		j.answer.Content = j.text
+		return
+	}
+	j.answer.Calls = []toolCall{{ID: "call_" + strconv.FormatUint(seed, 16), Name: t.Name, Arguments: arguments(t.Schema, seed)}}
+	j.length, j.finish = len(j.answer.appendBody(nil)), "tool_calls"
+}
+
+// continuation names the blocks of prompt and answer together, as a follow-up will spell them.
+func continuation(j *job, w wish, from uint64, unit int) []uint64 {
+	whole := make(tokens, 0, len(w.prompt)+j.length+1)
+	if w.prefix != "" {
+		whole = whole.appendText(w.prefix + j.text)
+	} else {
+		whole = j.answer.appendBody(append(whole, w.prompt...))
+	}
+	return whole.chain(from, unit)
+}
+
+// fresh returns the text that has been generated and not yet sent.
+func (j *job) fresh() string {
+	end := len(j.text)
+	if j.produced < j.length {
+		end = max(0, min(end, j.lead+(j.produced-1)*tokenBytes))
+	}
+	if j.produced == 0 || end <= j.sent {
+		return ""
+	}
+	text := j.text[j.sent:end]
+	j.sent = end
+	return text
+}
+
+// tool is a function that the client offers, whatever API it came by.
+type tool struct {
+	Name   string
+	Schema []byte
+}
