@@ -1,0 +1,111 @@
+// Package blockmap knows which backend is believed to hold which block of the
+// prompt cache: hash -> locations, each with an idle TTL. It is best effort: a
+// wrong entry costs a slower answer, never a wrong one.
+//
+// # Data
+//
+// There is one kind of record, the entry, and it is a location. The first
+// location of a block carries the block too (its hash, its parent, how many
+// locations and children it has); further locations of that block are entries
+// of their own that refer to it. So there are always as many entries as
+// locations, removing any location frees exactly one entry, and no mix of
+// workloads can strand memory in a pool of the other kind. An entry is 40 bytes
+// and has one 4-byte bucket in the index: 44 bytes a location, whether a block
+// has one of them or a thousand.
+//
+// Each entry is on up to four lists:
+//
+//   - its bucket of the index, blocks by hash and further locations by block and
+//     backend, so that neither a refresh nor a removal ever searches through
+//     the holders of a popular block;
+//   - the locations of its block;
+//   - the locations of its backend, least recently used first. One TTL for all
+//     makes that the order of deadlines too;
+//   - the free list, when it is not in use.
+//
+// The index is a linear hash table: it gains one bucket with each new entry
+// and splits one old one for it. It is never rehashed as a whole, and removal
+// leaves no tombstones. Entries and buckets live in chunks without pointers
+// that are taken as the map fills and are kept.
+//
+// An incarnation is one backend slot between two voids. Void marks it dead and
+// queues it, in constant time; walks skip what is dead, and the memory comes
+// back a piece at a time. A heap of incarnations by the deadline of their oldest
+// location finds what is next to expire. Its keys are only corrected at the top.
+//
+// Tentative locations (routed, unanswered requests) are a separate, smaller
+// table of counted pairs of block and slot with a lock of its own. They carry
+// their slot's generation, so a void needs not find them; requests from before
+// a void are still counted apart, so that each Unexpect finds its Expect.
+//
+// # Prefixes
+//
+// What a backend holds is closed under prefixes: Learn links a chain from its
+// leaf to its root, so whatever evicts takes leaves before what leads to them.
+// Two things follow. The holders of a block are among those of the block
+// before, so where both have as many, they are the same backends: a walk visits
+// the holders only where the number changes, and a system prompt of 64 blocks
+// on 1,000 backends costs 1,000 visits instead of 64,000. And the holders of the
+// deepest block hold all before it.
+//
+// Forget breaks the rule where another branch of the forgotten prefix stays.
+// The parent is then marked, and walks visit it always, so that nobody who
+// holds it is missed. The backend that forgot may be believed to hold the gap
+// as long as it holds what is below it; the next refresh makes that true, and
+// expiry ends it.
+// A chain of more than 256 blocks is learned in pieces from its end, so for
+// some microseconds it is known at its end and not at its root. Nothing finds it
+// there: a walk begins at the root.
+//
+// Fan-out is the number of children present in the map, kept in the parent. A
+// child knows its parent by entry and version, so a parent that went first is
+// not mistaken for the block that has its entry now. The number stays at 65,535
+// once there. Children that have expired count until Vacuum has been there.
+//
+// # Who may touch what
+//
+// Every method may be called from any goroutine. Walk, Held and Stats take read
+// locks, Age and Generation none. Learn, Forget, SetMirror, Expect, Unexpect
+// and Vacuum write, at most 256 locations (Learn: plus as many evictions and
+// twice as many of the mirror) for each hold of a lock, then let readers in. A
+// Walk value belongs to one goroutine. Nothing here starts a goroutine or reads
+// a clock: the owner calls Vacuum when NextDeadline says so, and at least every
+// few days.
+//
+// # Time
+//
+// now is the monotonic time since the node's epoch, not negative. It is kept in
+// ticks of 2^20 ns. A location ends at most one tick early. Where two callers
+// read the clock in one order and come here in the other, the later deadline
+// counts for both.
+//
+// A location that is merged from another node with less than a full TTL left
+// fits the same structures: go from the backend's newest location towards its
+// oldest past all later deadlines, link there, and have the heap's key of the
+// backend lowered if the place is the oldest one. A batch that comes in the
+// order of deadlines continues from the place of the one before. No record or
+// invariant changes: lists are ordered by deadline, and the root of a chain
+// must not get an earlier place than its leaf.
+//
+// # Bounds
+//
+//   - Locations (7/8 of MaxBytes): Learn first takes back what is void, then
+//     evicts the soonest to expire of all backends. It needs room for a whole
+//     piece, so up to 256 entries stay empty.
+//   - Tentative locations (1/8 of MaxBytes, 64 bytes each): Expect records
+//     nothing of the chain and says so.
+//   - A mirror: the backend's least recently used locations go. Of a chain longer
+//     than the mirror or the map, the beginning is kept.
+//   - Incarnations (65,535, the dead ones with unreclaimed locations included):
+//     Learn takes back a piece of the oldest dead one, and learns nothing if that
+//     has freed none.
+//   - A hold of the lock: 256 locations, as above.
+//   - Beside MaxBytes: 32 bytes for each slot seen, in pages of 256, and 34 for
+//     each incarnation, in chunks of 1,024; under 3 MiB at worst.
+//
+// # Adversaries
+//
+// The index relies on hashes that are uniform in their low 32 bits, as SipHash
+// under a secret key is. A chain that repeats a block, or hashes made to
+// collide, cost time or a wrong figure, and break nothing.
+package blockmap

@@ -1,0 +1,178 @@
+package blockmap
+
+import (
+	"time"
+
+	"kvca/state"
+)
+
+// Learn records that s, in generation gen, holds every block of chain, and
+// refreshes what is known of it already. It returns how many locations are
+// new. It does nothing if gen is not the current generation of s.
+//
+// The chain is linked from its leaf to its root, so that the root is the most
+// recent: eviction takes leaves first, and what a backend holds stays closed
+// under prefixes. That is also why a long chain is worked in pieces from its
+// end: until the last piece is in, the chain is not known from its root.
+func (m *Map) Learn(s state.Slot, gen uint64, chain []uint64, now time.Duration) (added int) {
+	st := m.slots.make(s)
+	// What is beyond these bounds would only be evicted by the rest.
+	bound := min(len(chain), m.capacity())
+	if mirror := st.mirror.Load(); mirror > 0 {
+		bound = min(bound, int(mirror))
+	}
+	chain = chain[:bound]
+	step := min(piece, m.capacity())
+	for hi := len(chain); hi > 0; {
+		lo := (hi - 1) / step * step
+		n, ok := m.learnPiece(s, gen, chain, lo, hi, ticks(now))
+		added += n
+		if !ok {
+			break
+		}
+		hi = lo
+	}
+	return added
+}
+
+// learnPiece learns chain[lo:hi] in one hold of the lock; ok is false when the
+// rest is not to be learned.
+func (m *Map) learnPiece(s state.Slot, gen uint64, chain []uint64, lo, hi int, now uint64) (added int, ok bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	st := m.slots.get(s)
+	if st.generation.Load() != gen {
+		return 0, false
+	}
+	inc := m.current(s, st)
+	if inc == 0 {
+		return 0, false
+	}
+	m.clock = max(m.clock, now)
+	m.makeRoom(hi-lo, uint32(now))
+
+	in := m.incs.at(uint32(inc))
+	l := learner{inc: inc, now: uint32(now), deadline: m.deadline(in, uint32(now))}
+	if lo > 0 {
+		l.parent = m.lookup(chain[lo-1])
+	}
+	for i, hash := range chain[lo:hi] {
+		l.path[i] = m.learnBlock(&l, hash)
+	}
+	for i := hi - lo - 1; i >= 0; i-- {
+		m.touch(l.path[i], l.deadline)
+	}
+	if hi < len(chain) {
+		m.adoptOrphan(m.lookup(chain[hi]), l.parent)
+	}
+	m.trim(st, in, 2*piece)
+	m.publish(in)
+	return l.added, true
+}
+
+// learner is the state of learnPiece along its way from root to leaf.
+type learner struct {
+	inc      uint16
+	now      uint32
+	deadline uint32
+	parent   uint32 // the block before, 0 at the root
+	added    int
+	path     [piece]uint32 // the locations so far
+}
+
+// deadline of what is learned now. The list is ordered by deadline, so where a
+// caller has read the clock before another one that came first, it gets the
+// other's.
+func (m *Map) deadline(in *incarnation, now uint32) uint32 {
+	deadline := now + m.ttl
+	if in.newest != 0 {
+		if newest := m.entries.at(in.newest).deadline; before(deadline, newest) {
+			return newest
+		}
+	}
+	return deadline
+}
+
+// learnBlock returns the location of the block, added if need be.
+func (m *Map) learnBlock(l *learner, hash uint64) (location uint32) {
+	b := m.lookup(hash)
+	if b == 0 {
+		l.added++
+		l.parent = m.addBlock(hash, l.parent, l.inc, l.deadline)
+		return l.parent
+	}
+	m.adoptOrphan(b, l.parent)
+	l.parent = b
+	location = m.find(b, l.inc)
+	if location == 0 {
+		l.added++
+		return m.addFurther(b, l.inc, l.deadline)
+	}
+	if expired(m.entries.at(location).deadline, l.now) {
+		l.added++
+	}
+	return location
+}
+
+// adoptOrphan makes a block known before its parent, or whose parent was
+// removed before it, a child of it. Its holders need not be the parent's.
+func (m *Map) adoptOrphan(b, parent uint32) {
+	if b == 0 || parent == 0 || m.parent(m.entries.at(b)) != 0 {
+		return
+	}
+	m.adopt(b, parent)
+	m.entries.at(parent).version |= ragged
+}
+
+// makeRoom evicts until n locations can be added: the void ones first, then the
+// soonest to expire.
+func (m *Map) makeRoom(n int, now uint32) {
+	for m.capacity()-m.locations < n {
+		if m.reclaim(1) > 0 {
+			continue
+		}
+		_, i := m.due()
+		if expired(m.entries.at(i).deadline, now) {
+			m.expired++
+		} else {
+			m.evicted++
+		}
+		m.remove(i)
+	}
+}
+
+// Forget drops the locations of s of chain[from:], which the engine has
+// evidently evicted. What s holds of other chains with the same prefix stays:
+// until that is refreshed or gone, a walk may believe that s holds the gap too.
+func (m *Map) Forget(s state.Slot, chain []uint64, from int) {
+	from = max(from, 0)
+	for hi := len(chain); hi > from; hi -= piece {
+		m.forgetPiece(s, chain[max(from, hi-piece):hi])
+	}
+}
+
+func (m *Map) forgetPiece(s state.Slot, chain []uint64) {
+	st := m.slots.get(s)
+	if st == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if st.inc == 0 {
+		return
+	}
+	for i := len(chain) - 1; i >= 0; i-- {
+		b := m.lookup(chain[i])
+		if b == 0 {
+			continue
+		}
+		location := m.find(b, st.inc)
+		if location == 0 {
+			continue
+		}
+		if e := m.entries.at(b); e.fan > 0 {
+			e.version |= ragged
+		}
+		m.remove(location)
+	}
+}
