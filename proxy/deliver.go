@@ -14,7 +14,6 @@ import (
 // chunkBytes is how much of an answer is read at a time.
 const chunkBytes = 32 << 10
 
-
 // deliver passes a backend's answer on. Nothing goes to the client before the
 // first byte of the body is there, so until then the request may still move on
 // to another backend: then it returns true and has sent nothing.
@@ -92,10 +91,9 @@ func (x *exchange) lighten(resp *http.Response) {
 	}
 	x.body = nil
 	x.upload.release()
-	if x.ticket.Spent() && x.namer != nil {
-		x.want.Chain = nil
-		x.p.namers.Put(x.namer)
-		x.namer = nil
+	if x.ticket.Spent() {
+		x.print, x.want.Chain = x.fingerprint(), nil
+		x.forget()
 	}
 }
 
@@ -211,4 +209,3 @@ func (x *exchange) debugHeader(h http.Header) {
 	h["X-Kvca-Matched-Blocks"] = []string{strconv.Itoa(d.MatchedBlocks)}
 	h["X-Kvca-Chain-Blocks"] = []string{strconv.Itoa(d.ChainBlocks)}
 }
-

@@ -33,6 +33,7 @@ type exchange struct {
 	// members are the backends of the model.
 	members []*router.Backend
 	ticket  *router.Ticket
+	print   uint64 // the fingerprint, once the chain is gone
 
 	status    int
 	firstByte time.Duration
@@ -121,16 +122,21 @@ func (x *exchange) end() {
 	if fault != nil {
 		x.panicked(fault)
 	}
-	if x.namer != nil {
-		x.p.namers.Put(x.namer)
-		x.namer = nil
-	}
-	x.upload.release()
+	x.forget()
 	x.p.inFlight.Add(-1)
 	x.record()
 	if x.aborted {
 		panic(http.ErrAbortHandler) // net/http cuts the connection and logs nothing
 	}
+}
+
+// forget gives back the body and the scratch of naming it.
+func (x *exchange) forget() {
+	if x.namer != nil {
+		x.p.namers.Put(x.namer)
+		x.namer = nil
+	}
+	x.upload.release()
 }
 
 // panicked answers for a fault in the gateway's own code.

@@ -109,6 +109,9 @@ func (x *exchange) attempt(ctx context.Context) outcome {
 // fingerprint tells prompts apart, so that one which fails everywhere is not
 // taken for a fleet that fails.
 func (x *exchange) fingerprint() uint64 {
+	if x.print != 0 {
+		return x.print
+	}
 	if n := len(x.want.Chain); n > 0 {
 		return x.want.Chain[n-1]
 	}

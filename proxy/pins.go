@@ -11,7 +11,9 @@ const maxPins = 1 << 16
 
 // pins remembers which backend keeps which response, the least recently used
 // forgotten first.
-type pins struct{ cache *lru.Cache[string, *router.Backend] }
+type pins struct {
+	cache *lru.Cache[string, *router.Backend]
+}
 
 func newPins() *pins {
 	cache, err := lru.New[string, *router.Backend](maxPins)

@@ -15,7 +15,6 @@ type metrics struct {
 	novel     prometheus.Counter
 	chain     prometheus.Counter
 	seconds   prometheus.Histogram
-	prompt    prometheus.Counter
 	predicted prometheus.Counter
 	reported  prometheus.Counter
 }
@@ -37,7 +36,6 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Name: "kvca_decision_seconds", Help: "Time to walk the chain, choose a backend and reserve it.",
 			Buckets: prometheus.ExponentialBuckets(2e-6, 2, 14),
 		}),
-		prompt:    counter("kvca_prompt_tokens_total", "Prompt tokens that engines reported."),
 		predicted: counter("kvca_predicted_cached_tokens_total", "Prompt tokens predicted to be cached, of answers that report cached tokens."),
 		reported:  counter("kvca_reported_cached_tokens_total", "Prompt tokens that engines reported as served from their cache."),
 	}
@@ -54,8 +52,7 @@ func (m *metrics) decided(d *Decision, took time.Duration) {
 	m.seconds.Observe(took.Seconds())
 }
 
-func (m *metrics) tokens(prompt, cached, predicted int64) {
-	m.prompt.Add(float64(prompt))
+func (m *metrics) tokens(cached, predicted int64) {
 	if cached >= 0 {
 		m.predicted.Add(float64(predicted))
 		m.reported.Add(float64(cached))

@@ -37,7 +37,7 @@ func (r *Router) observe(t *Ticket, prompt, cached int64) {
 	ratio := t.model.bytesPerToken()
 	r.resize(t.Backend, ratio)
 	predicted := float64(t.Decision.MatchedBlocks) * float64(r.cfg.BlockSize) / ratio
-	r.metrics.tokens(prompt, cached, min(int64(predicted), prompt))
+	r.metrics.tokens(cached, min(int64(predicted), prompt))
 }
 
 func abs(x int64) int64 {

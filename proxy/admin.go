@@ -1,0 +1,136 @@
+package proxy
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/pprof"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"kvca/proxy/backend"
+	"kvca/state/blockmap"
+	"kvca/state/ledger"
+)
+
+// AdminConfig is what the admin API shows and changes.
+type AdminConfig struct {
+	Proxy  *Proxy
+	Map    *blockmap.Map
+	Ledger *ledger.Ledger
+	// Gatherer gives the metrics.
+	Gatherer prometheus.Gatherer
+	// Draining is whether the node is on its way out: it then reports not ready.
+	Draining func() bool
+	// Address is where clients reach this node.
+	Address string
+	// Boot identifies this run of the process.
+	Boot string
+}
+
+// admin serves the admin API. It must not be reachable for clients.
+type admin struct {
+	AdminConfig
+	pool *backend.Pool
+}
+
+// NewAdmin makes the handler of the admin listener.
+func NewAdmin(c AdminConfig) http.Handler {
+	a := &admin{AdminConfig: c, pool: c.Proxy.pool}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", a.healthz)
+	mux.HandleFunc("GET /readyz", a.readyz)
+	mux.Handle("GET /metrics", promhttp.HandlerFor(c.Gatherer, promhttp.HandlerOpts{Timeout: 10 * time.Second}))
+	mux.HandleFunc("GET /cluster/status", a.status)
+	mux.HandleFunc("GET /backends", a.backends)
+	mux.HandleFunc("POST /backends", a.addBackend)
+	mux.HandleFunc("DELETE /backends/{id}", a.change(a.pool.Remove))
+	mux.HandleFunc("POST /backends/{id}/drain", a.change(a.pool.Drain))
+	mux.HandleFunc("POST /backends/{id}/undrain", a.change(a.pool.Undrain))
+	mux.HandleFunc("POST /explain", a.explain)
+	mux.HandleFunc("GET /internal/kv-index", a.kvIndex)
+	mux.HandleFunc("/debug/pprof/", pprof.Index)
+	mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
+	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
+	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
+	return mux
+}
+
+// healthz is for a supervisor: the process serves.
+func (a *admin) healthz(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok\n") }
+
+// ready is for a load balancer: this node may be sent requests.
+func (a *admin) ready() bool {
+	return a.Proxy.Ready() && (a.Draining == nil || !a.Draining())
+}
+
+func (a *admin) readyz(w http.ResponseWriter, _ *http.Request) {
+	if !a.ready() {
+		http.Error(w, "not ready", http.StatusServiceUnavailable)
+		return
+	}
+	io.WriteString(w, "ready\n")
+}
+
+// adminError answers errors of the admin API, in the shape of the client's.
+func adminError(w http.ResponseWriter, status int, code, message string) {
+	(&apiError{status: status, code: code, message: message}).write(w, openAI, "")
+}
+
+func (a *admin) backends(w http.ResponseWriter, _ *http.Request) {
+	writeJSON(w, http.StatusOK, map[string]any{"backends": a.pool.Status()})
+}
+
+// maxAdminBody bounds what is read of a request to the admin API, /explain apart.
+const maxAdminBody = 1 << 20
+
+func (a *admin) addBackend(w http.ResponseWriter, r *http.Request) {
+	var c struct {
+		ID          string   `json:"id"`
+		URL         string   `json:"url"`
+		Weight      float64  `json:"weight"`
+		Models      []string `json:"models"`
+		CacheTokens int      `json:"cache_tokens"`
+	}
+	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxAdminBody))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&c); err != nil {
+		adminError(w, http.StatusBadRequest, "invalid_json", `Expected {"id","url","weight"}: `+err.Error()+".")
+		return
+	}
+	err := a.pool.Add(backend.Config{ID: c.ID, URL: c.URL, Weight: c.Weight, Models: c.Models, CacheTokens: c.CacheTokens})
+	switch {
+	case errors.Is(err, backend.ErrExists):
+		adminError(w, http.StatusConflict, "backend_exists", err.Error())
+	case err != nil:
+		adminError(w, http.StatusBadRequest, "invalid_backend", err.Error())
+	default:
+		writeJSON(w, http.StatusCreated, map[string]string{"url": c.URL, "state": "added"})
+	}
+}
+
+// change applies one of the pool's changes to the backend that the path names.
+func (a *admin) change(f func(id string) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		err := f(r.PathValue("id"))
+		switch {
+		case errors.Is(err, backend.ErrUnknown):
+			adminError(w, http.StatusNotFound, "backend_not_found", err.Error())
+		case err != nil:
+			adminError(w, http.StatusInternalServerError, "internal_error", err.Error())
+		default:
+			w.WriteHeader(http.StatusNoContent)
+		}
+	}
+}
+
+// kvIndex describes the precise index; without one there is nothing in it.
+func (a *admin) kvIndex(w http.ResponseWriter, _ *http.Request) {
+	writeJSON(w, http.StatusOK, map[string]any{
+		"status": "disabled", "block_count": 0, "models": []string{}, "blocks": []any{},
+	})
+}

@@ -1,0 +1,47 @@
+package proxy
+
+import (
+	"errors"
+	"net/http"
+
+	"kvca/router"
+	"kvca/state/cbr"
+)
+
+// explain answers what would be decided now for a request's body. It sends,
+// books and learns nothing.
+func (a *admin) explain(w http.ResponseWriter, r *http.Request) {
+	decision, err := a.Proxy.explain(w, r)
+	switch {
+	case errors.Is(err, errClientGone):
+	case err != nil:
+		unreadable(err).write(w, openAI, requestID(r.Header))
+	default:
+		writeJSON(w, http.StatusOK, decision)
+	}
+}
+
+func (p *Proxy) explain(w http.ResponseWriter, r *http.Request) (*router.Decision, error) {
+	path := r.URL.Query().Get("endpoint")
+	if path == "" {
+		path = cbr.Chat.String()
+	}
+	e := p.endpoints[path]
+	if e == nil {
+		return nil, badRequest("unknown_endpoint", "There is no endpoint "+quoteShort(path)+": use a path of the client API, such as /v1/completions.", "endpoint")
+	}
+	x := &exchange{p: p, w: w, r: r, endpoint: e}
+	x.upload.budget = &p.budget
+	defer x.forget()
+	if err := x.read(); err != nil {
+		return nil, err
+	}
+	if err := x.identify(); err != nil {
+		return nil, err
+	}
+	decision, err := p.router.Explain(&x.want, x.members)
+	if err != nil {
+		return nil, x.upstreamError(err)
+	}
+	return &decision, nil
+}
