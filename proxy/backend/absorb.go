@@ -45,7 +45,7 @@ func (w *watcher) scrape(ctx context.Context) process {
 }
 
 func (w *watcher) scrapeFailed(ctx context.Context, status int, err error) {
-	if context.Cause(ctx) == context.Canceled {
+	if ctx.Err() == context.Canceled {
 		return
 	}
 	w.count.scrapeFailures.Add(1)

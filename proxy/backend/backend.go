@@ -152,7 +152,11 @@ func (b *Backend) change(f func(c *condition, now time.Time)) {
 	f(&b.cond, now)
 	after, breaker, why := b.cond.standing(), b.cond.breaker.state, b.cond.lastErr
 	b.facts.SetStanding(after)
-	b.facts.SetSpeed(b.cond.speed(b.config.Weight, b.pool.config.SlowStart, now))
+	speed := b.cond.speed(b.config.Weight, b.pool.config.SlowStart, now)
+	b.facts.SetSpeed(speed)
+	if speed == b.config.Weight {
+		b.cond.returned = time.Time{}
+	}
 	b.busy.Store(b.cond.health == unhealthy || !b.cond.breaker.clean())
 	b.mu.Unlock()
 	b.log(before, after, why)

@@ -123,12 +123,8 @@ func (c *condition) succeeded(now time.Time) {
 
 // speed is the share of its weight at which the backend may be loaded now.
 func (c *condition) speed(weight float64, slowStart time.Duration, now time.Time) float64 {
-	if c.returned.IsZero() {
-		return weight
-	}
 	passed := now.Sub(c.returned)
-	if passed >= slowStart {
-		c.returned = time.Time{}
+	if c.returned.IsZero() || passed >= slowStart {
 		return weight
 	}
 	return weight * (slowStartFrom + (1-slowStartFrom)*float64(passed)/float64(slowStart))

@@ -98,7 +98,7 @@ func (c PoolConfig) withDefaults() PoolConfig {
 		c.BreakerFailures = 3
 	}
 	if c.Dial == nil {
-		c.Dial = (&net.Dialer{Timeout: c.ConnectTimeout, KeepAlive: 30 * time.Second}).DialContext
+		c.Dial = (&net.Dialer{Timeout: c.ConnectTimeout, KeepAliveConfig: keepAlive}).DialContext
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

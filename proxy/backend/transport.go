@@ -21,6 +21,10 @@ const (
 	maxHeaderBytes = 1 << 20
 )
 
+// keepAlive finds out within half a minute that a host has vanished under a
+// request that waits for its first byte, for which there is no deadline.
+var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3}
+
 // newTransport makes the connections that requests use: at most MaxConns.
 func newTransport(c Config, scheme string, pool PoolConfig) (*http.Transport, error) {
 	t := &http.Transport{
@@ -35,6 +39,7 @@ func newTransport(c Config, scheme string, pool PoolConfig) (*http.Transport, er
 		WriteBufferSize:        writeBufferBytes,
 		ReadBufferSize:         readBufferBytes,
 		Protocols:              protocols(scheme),
+		HTTP2:                  &http.HTTP2Config{SendPingTimeout: keepAlive.Idle, PingTimeout: keepAlive.Idle},
 	}
 	if scheme != "https" {
 		return t, nil
@@ -90,7 +95,6 @@ func tlsConfig(c Config) (*tls.Config, error) {
 		MinVersion:         tls.VersionTLS12,
 		InsecureSkipVerify: c.InsecureSkipVerify, // the operator's own choice, off by default
 		ClientSessionCache: tls.NewLRUClientSessionCache(8),
-		Time:               time.Now,
 	}
 	if c.CAFile == "" {
 		return config, nil

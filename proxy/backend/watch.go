@@ -25,6 +25,7 @@ const (
 type watcher struct {
 	*Backend
 	healthPath string
+	warned     bool // that it lists no models
 
 	probedAt   time.Time
 	nextHealth time.Time
@@ -99,12 +100,22 @@ func (w *watcher) probe(ctx context.Context) {
 		w.meet(ctx)
 	}
 	w.judged(ctx, v, err)
-	w.nextHealth = time.Now().Add(jitter(w.healthInterval()))
+	w.planHealth()
+}
+
+// planHealth counts from the start of the last check, so that one that runs into
+// its deadline does not delay the next.
+func (w *watcher) planHealth() {
+	interval := jitter(w.healthInterval())
+	w.nextHealth = w.probedAt.Add(interval)
+	if soonest := time.Now().Add(interval / 4); w.nextHealth.Before(soonest) {
+		w.nextHealth = soonest
+	}
 }
 
 func (w *watcher) judged(ctx context.Context, v verdict, err error) {
-	if v != probeOK && context.Cause(ctx) == context.Canceled {
-		return // it is the watcher that ends
+	if v != probeOK && (ctx.Err() == context.Canceled || exhausted(err)) {
+		return // it is the watcher that ends, or the gateway that lacks something
 	}
 	excused := w.begun.Swap(false)
 	if v != probeOK {
@@ -153,6 +164,10 @@ func (w *watcher) discover(ctx context.Context) {
 		w.nextModels = time.Now().Add(jitter(downInterval))
 		return
 	}
+	if len(cards) == 0 && len(w.config.Models) == 0 && !w.warned {
+		w.warned = true
+		w.pool.log.Warn("backend lists no models: configure them", "backend", w.config.ID)
+	}
 	if !w.setCards(cards) {
 		return
 	}
@@ -200,7 +215,7 @@ func (w *watcher) pause() time.Duration {
 	if slow {
 		earlier(time.Now().Add(max(w.pool.config.SlowStart/slowStartSteps, time.Millisecond)))
 	}
-	if open && until.Before(w.nextHealth) {
+	if open && until.After(time.Now()) && until.Before(w.nextHealth) {
 		w.nextHealth = until
 		earlier(until)
 	}

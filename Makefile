@@ -1,0 +1,72 @@
+# make without a target prints what there is to make.
+SHELL := /bin/bash
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+GO ?= go
+TOOLS := $(CURDIR)/.tools
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+GOFUMPT := mvdan.cc/gofumpt@v0.12.0
+
+.PHONY: help
+help: ## Print the targets.
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: run
+run: build ## Start the gateway on eight simulated backends and show it at work.
+	bin/kvca demo
+
+.PHONY: build
+build: ## Build bin/kvca, one static binary.
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/kvca ./cmd/kvca
+
+.PHONY: test
+test: format vet staticcheck ## Check format, vet, staticcheck, and run every test with the race detector.
+	$(GO) test -race -timeout 20m ./...
+
+.PHONY: format
+format: tools
+	@out=$$($(TOOLS)/gofumpt -l cmd state router proxy bench) || exit 1; \
+	if [ -n "$$out" ]; then echo "not formatted (run gofumpt -w):"; echo "$$out"; exit 1; fi
+
+.PHONY: vet
+vet:
+	$(GO) vet ./...
+
+.PHONY: staticcheck
+staticcheck: tools
+	$(TOOLS)/staticcheck ./...
+
+# The tools are built by whatever Go builds the project, at fixed versions.
+.PHONY: tools
+tools: $(TOOLS)/staticcheck $(TOOLS)/gofumpt
+
+$(TOOLS)/staticcheck:
+	GOBIN=$(TOOLS) $(GO) install $(STATICCHECK)
+
+$(TOOLS)/gofumpt:
+	GOBIN=$(TOOLS) $(GO) install $(GOFUMPT)
+
+STAMP := $(shell date +%Y-%m-%d)
+RESULTS := bench/results
+
+.PHONY: bench
+bench: build ## Benchmark the core, and the gateway's CPU beside a bare Go reverse proxy.
+	$(GO) test -run '^$$' -bench . -benchmem ./state/... ./router | tee $(RESULTS)/$(STAMP)-go.txt
+	$(GO) run ./bench/run routing -out $(RESULTS)/$(STAMP)-routing.txt
+	$(GO) run ./bench/run cpu -out $(RESULTS)/$(STAMP)-cpu.txt
+	$(GO) run ./bench/run affinity -out $(RESULTS)/$(STAMP)-affinity.txt
+	$(GO) run ./bench/run memory -out $(RESULTS)/$(STAMP)-memory.txt
+	$(GO) run ./bench/run leavers -out $(RESULTS)/$(STAMP)-leavers.txt
+
+.PHONY: bench-peers
+bench-peers: build ## Install the peers and measure them in the same run.
+	$(GO) run ./bench/run peers-install
+	$(GO) run ./bench/run cpu -peers -out $(RESULTS)/$(STAMP)-cpu-peers.txt
+
+.PHONY: soak
+soak: build ## Two million distinct prompts; memory must stay in its bound.
+	$(GO) run ./bench/run soak -out $(RESULTS)/$(STAMP)-soak.txt
+
+.PHONY: fuzz
+fuzz: ## Fuzz the decoders for a minute each.
+	for t in $$($(GO) test -list '^Fuzz' ./state/cbr | grep '^Fuzz'); do \
+	  $(GO) test -run '^$$' -fuzz "^$$t$$" -fuzztime 60s ./state/cbr || exit 1; done
