@@ -160,7 +160,7 @@ func TestHeadersAtOnceOrWithTheFirstToken(t *testing.T) {
 			body["stream"] = true
 			w := ask(t, s, "/v1/chat/completions", body)
 			p := Profile8B
-			ttft := p.Overhead + 10_010*(p.OverheadPerToken+p.PerPromptToken) + p.PrefillStep
+			ttft := p.Overhead + 10_010*p.PerPromptToken + p.PrefillStep
 			if w.data < ttft || w.data > 2*ttft {
 				t.Errorf("first data after %v, want a little more than %v", w.data, ttft)
 			}

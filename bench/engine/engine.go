@@ -43,7 +43,7 @@ func (e *Engine) ReportTokens(on bool) { e.tokens = on }
 func (e *Engine) Submit(now time.Duration, r Request) {
 	r.PromptTokens, r.OutputTokens = max(r.PromptTokens, 1), max(r.OutputTokens, 1)
 	s := &seq{Request: r, target: r.PromptTokens}
-	s.ready = max(now, e.clock) + e.p.Overhead + time.Duration(r.PromptTokens)*e.p.OverheadPerToken
+	s.ready = max(now, e.clock) + e.p.Overhead
 	if e.p.blocksFor(r.PromptTokens+r.OutputTokens) > e.pool.size {
 		e.refused = append(e.refused, s)
 		return
