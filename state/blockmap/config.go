@@ -22,8 +22,8 @@ type Config struct {
 	// Seven eighths are for locations (44 bytes each), one eighth is for
 	// tentative ones (64 bytes). Too small, and conversations are forgotten
 	// before their next turn; too large costs only memory. Beside it there is
-	// a fixed base: 40 bytes a backend and 32 bytes a generation not yet
-	// reclaimed, 3 MiB where every number there is has been used.
+	// a fixed base: 24 bytes a backend and 30 bytes a generation that has
+	// locations, void ones included; under 3 MiB where every number is in use.
 	MaxBytes int64
 	// TTL is how long a location is believed in without being refreshed. Too
 	// short, and slow conversations lose their cache; too long, and blocks are

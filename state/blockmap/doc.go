@@ -49,8 +49,9 @@
 // deepest block hold all before it.
 //
 // Forget breaks the rule where another branch of the forgotten prefix stays.
-// The parent is then marked, and walks visit it always, so that nobody who
-// holds it is missed. The backend that forgot may be believed to hold the gap
+// The parent is then marked, or the tie between it and its child is cut where
+// it went altogether; either way walks visit it always, so that nobody who holds
+// it is missed. The backend that forgot may be believed to hold the gap
 // as long as it holds what is below it; the next refresh makes that true, and
 // expiry ends it.
 // A chain of more than 256 blocks is learned in pieces from its end, so for
@@ -75,7 +76,7 @@
 // # Time
 //
 // now is the monotonic time since the node's epoch, not negative. It is kept in
-// ticks of 2^20 ns. A location ends at most one tick early. Where two callers
+// ticks of 2^20 ns. A location ends up to two ticks early and never late. Where two callers
 // read the clock in one order and come here in the other, the later deadline
 // counts for both.
 //
@@ -100,7 +101,7 @@
 //     Learn takes back a piece of the oldest dead one, and learns nothing if that
 //     has freed none.
 //   - A hold of the lock: 256 locations, as above.
-//   - Beside MaxBytes: 32 bytes for each slot seen, in pages of 256, and 34 for
+//   - Beside MaxBytes: 24 bytes for each slot seen, in pages of 256, and 30 for
 //     each incarnation, in chunks of 1,024; under 3 MiB at worst.
 //
 // # Adversaries

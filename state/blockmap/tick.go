@@ -8,10 +8,9 @@ const tickBits = 20
 
 func ticks(d time.Duration) uint64 { return uint64(max(d, 0)) >> tickBits }
 
-// ttlTicks rounds up, so that no location is void before its time by rounding
-// of the TTL; a location may still end up to one tick early, by rounding of
-// the moment it was learned.
-func ttlTicks(ttl time.Duration) uint32 { return uint32(ticks(ttl + 1<<tickBits - 1)) }
+// ttlTicks rounds down: a location is never believed in after its TTL, and ends
+// up to two ticks early.
+func ttlTicks(ttl time.Duration) uint32 { return uint32(ticks(ttl)) }
 
 // before tells whether deadline a comes before deadline b.
 func before(a, b uint32) bool { return int32(a-b) < 0 }

@@ -145,6 +145,10 @@ func (m *Map) descend(chain []uint64, now uint32, w *Walk) bool {
 		if !m.believed(e, now) {
 			return false
 		}
+		if last := len(w.path) - 1; last >= 0 && m.parent(e) != w.path[last].entry {
+			// It outlived its parent, which then came back without it.
+			w.path[last].ragged = true
+		}
 		w.path = append(w.path, step{entry: b, count: uint32(e.count), fan: e.fan, ragged: e.version&ragged != 0})
 	}
 	return true
