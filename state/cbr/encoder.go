@@ -13,6 +13,7 @@ const MaxBody = 1 << 30
 const (
 	maxKeptBytes   = 4 << 20
 	maxKeptMembers = 64 << 10
+	maxKeptModel   = 1 << 10
 )
 
 // Encoder reads requests. It is made to be kept and used again, by one goroutine
@@ -84,13 +85,22 @@ func (e *Encoder) begin(ep Endpoint, body []byte) bool {
 	e.endpoint, e.body, e.pos, e.depth, e.err = ep, body, 0, 0, nil
 	e.out, e.members = e.out[:0], e.members[:0]
 	e.modelSpan, e.cutsPrompt, e.followUp = [2]int{}, false, false
-	if len(body) > MaxBody {
-		return e.fail(CodeTooLarge, MaxBody, "the request body has %d bytes; send at most %d", len(body), MaxBody)
+	if !e.fits(len(body)) {
+		return false
 	}
 	if need := len(body) + 4*slack; cap(e.out) < need {
 		e.out = make([]byte, 0, need)
 	}
 	return true
+}
+
+// fits reports whether a body of that many bytes is read. Offsets into what is
+// encoded, which is at most twice the body, have 32 bits.
+func (e *Encoder) fits(size int) bool {
+	if size <= MaxBody {
+		return true
+	}
+	return e.fail(CodeTooLarge, MaxBody, "the request body has %d bytes; send at most %d", size, MaxBody)
 }
 
 // release lets go of the body and of scratch that is larger than worth keeping.
@@ -102,11 +112,11 @@ func (e *Encoder) release() {
 	if cap(e.swap) > maxKeptBytes {
 		e.swap = nil
 	}
-	if cap(e.members) > maxKeptMembers {
-		e.members = nil
+	if max(cap(e.members), cap(e.runs), cap(e.moved)) > maxKeptMembers {
+		e.members, e.runs, e.moved = nil, nil, nil
 	}
-	if cap(e.runs) > maxKeptMembers {
-		e.runs, e.moved = nil, nil
+	if len(e.lastModel) > maxKeptModel {
+		e.lastModel = ""
 	}
 }
 

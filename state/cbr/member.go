@@ -99,7 +99,7 @@ func (e *Encoder) keepLast(base int) {
 // runsOf sorts the members from base on by key and makes one run of those with
 // the same key. The result is valid until the next call.
 func (e *Encoder) runsOf(base int, order func(a, b []byte) int) []run {
-	runs := e.runs[:0]
+	runs := slices.Grow(e.runs[:0], len(e.members)-base)
 	for i := base; i < len(e.members); i++ {
 		runs = append(runs, run{uint32(i), uint32(i)})
 	}
@@ -125,8 +125,8 @@ func (e *Encoder) runsOf(base int, order func(a, b []byte) int) []run {
 // list, by the given ones: each run's first key with its last value.
 func (e *Encoder) rewrite(base int, runs []run) {
 	start := e.members[base].key
-	e.swap = e.swap[:0]
-	moved := e.moved[:0]
+	e.swap = slices.Grow(e.swap[:0], len(e.out)-int(start))
+	moved := slices.Grow(e.moved[:0], len(runs))
 	for _, r := range runs {
 		m := member{key: start + uint32(len(e.swap))}
 		e.swap = append(e.swap, e.keyOf(e.members[r.first])...)

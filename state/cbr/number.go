@@ -14,13 +14,41 @@ type decimal struct {
 // number reads a number and appends it framed, spelled as the client did.
 func (e *Encoder) number() bool {
 	start := e.pos
-	if _, ok := e.decimal(); !ok {
+	if end := e.plainInteger(); end > start {
+		e.pos = end
+	} else if !e.decimal(new(decimal)) {
 		return false
 	}
-	e.out = append(e.out, tagNumber)
-	e.out = append(e.out, e.body[start:e.pos]...)
-	e.out = append(e.out, tagEnd)
+	e.appendNumber(e.body[start:e.pos])
 	return true
+}
+
+// appendNumber appends a number's spelling framed.
+func (e *Encoder) appendNumber(spelling []byte) {
+	out := append(e.out, tagNumber)
+	out = append(out, spelling...)
+	e.out = append(out, tagEnd)
+}
+
+// plainInteger is the end of the number at hand if it is an integer that has its
+// canonical spelling already, as nearly all numbers are, and the number's start
+// if it is not, or no number at all.
+func (e *Encoder) plainInteger() int {
+	body, at := e.body, e.pos
+	if at < len(body) && body[at] == '-' {
+		at++
+	}
+	first := at
+	for at < len(body) && body[at]-'0' <= 9 {
+		at++
+	}
+	if at == first || body[first] == '0' || body[at-1] == '0' {
+		return e.pos
+	}
+	if at < len(body) && (body[at] == '.' || body[at]|0x20 == 'e') {
+		return e.pos
+	}
+	return at
 }
 
 // canonicalNumber reads a number and appends it framed, in the one spelling that
@@ -28,8 +56,13 @@ func (e *Encoder) number() bool {
 // the power of ten they count. Nothing is computed but that power, so no number
 // costs more than its digits.
 func (e *Encoder) canonicalNumber() bool {
-	d, ok := e.decimal()
-	if !ok {
+	if end := e.plainInteger(); end > e.pos {
+		e.appendNumber(e.body[e.pos:end])
+		e.pos = end
+		return true
+	}
+	var d decimal
+	if !e.decimal(&d) {
 		return false
 	}
 	e.out = append(e.out, tagNumber)
@@ -39,18 +72,18 @@ func (e *Encoder) canonicalNumber() bool {
 }
 
 // decimal reads a number by JSON's grammar.
-func (e *Encoder) decimal() (d decimal, ok bool) {
+func (e *Encoder) decimal(d *decimal) bool {
 	d.negative = e.skip('-')
 	zero := e.pos < len(e.body) && e.body[e.pos] == '0'
 	if d.whole = e.digits(); len(d.whole) == 0 {
-		return d, e.unexpected("a digit")
+		return e.unexpected("a digit")
 	}
 	if zero && len(d.whole) > 1 {
-		return d, e.invalid(e.pos-len(d.whole)+1, "the end of a number that starts with 0")
+		return e.invalid(e.pos-len(d.whole)+1, "the end of a number that starts with 0")
 	}
 	if e.skip('.') {
 		if d.frac = e.digits(); len(d.frac) == 0 {
-			return d, e.unexpected("a digit")
+			return e.unexpected("a digit")
 		}
 	}
 	if e.skip('e') || e.skip('E') {
@@ -59,10 +92,10 @@ func (e *Encoder) decimal() (d decimal, ok bool) {
 			e.skip('+')
 		}
 		if d.exp = e.digits(); len(d.exp) == 0 {
-			return d, e.unexpected("a digit")
+			return e.unexpected("a digit")
 		}
 	}
-	return d, true
+	return true
 }
 
 // skip moves past one byte if it is c, and reports whether it did.
@@ -84,7 +117,7 @@ func (e *Encoder) digits() []byte {
 }
 
 // append appends the canonical spelling.
-func (d decimal) append(p []byte) []byte {
+func (d *decimal) append(p []byte) []byte {
 	whole, frac := bytes.TrimLeft(d.whole, "0"), d.frac
 	if len(whole) == 0 {
 		frac = bytes.TrimLeft(frac, "0")
@@ -105,7 +138,7 @@ func (d decimal) append(p []byte) []byte {
 }
 
 // trailingZeros counts the zeros after the last significant digit.
-func (d decimal) trailingZeros() int {
+func (d *decimal) trailingZeros() int {
 	zeros := len(d.frac) - len(bytes.TrimRight(d.frac, "0"))
 	if zeros == len(d.frac) {
 		zeros += len(d.whole) - len(bytes.TrimRight(d.whole, "0"))
@@ -119,7 +152,7 @@ const maxExponentDigits = 18
 // appendPower appends the power of ten: the number's own exponent and what moving
 // the decimal point adds to it. An exponent that fits no machine word, which no
 // engine can read as anything but infinity or zero, is kept beside the addition.
-func (d decimal) appendPower(p []byte, power int) []byte {
+func (d *decimal) appendPower(p []byte, power int) []byte {
 	exp := bytes.TrimLeft(d.exp, "0")
 	if len(exp) > maxExponentDigits {
 		p = append(p, 'E')

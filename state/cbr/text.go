@@ -27,24 +27,29 @@ func specials(word uint64) uint64 {
 // bound by memory, not by arithmetic.
 func (e *Encoder) text() bool {
 	e.reserve()
-	start := e.pos + 1
-	at, n, high := start, len(e.out), uint64(0)
+	src, at := e.body, e.pos+1
+	dst, n := e.out[:cap(e.out)], len(e.out)
+	start, high := at, uint64(0)
 	for {
-		at, n, high = copyPlain(e.body, at, e.out[:cap(e.out)], n, high)
-		if at >= len(e.body) {
+		at, n, high = copyPlain(src, at, dst, n, high)
+		if at >= len(src) {
 			return e.invalid(at, "text or the quote that ends the string")
 		}
-		switch c := e.body[at]; {
+		switch c := src[at]; {
 		case c == '"':
 			e.out, e.pos = e.out[:n], at+1
 			return high&highs == 0 || e.checkUTF8(start, at)
-		case c == '\\':
-			var ok bool
-			if at, n, ok = e.escape(at, n); !ok {
-				return false
-			}
-		default:
+		case c < ' ':
 			return e.invalid(at, "text without unescaped control characters")
+		}
+		if at+1 < len(src) && unescaped[src[at+1]] != 0 {
+			dst[n] = unescaped[src[at+1]]
+			at, n = at+2, n+1
+			continue
+		}
+		var ok bool
+		if at, n, ok = e.unicodeEscape(at, n); !ok {
+			return false
 		}
 	}
 }
@@ -67,23 +72,15 @@ func grow(p []byte, need int) []byte {
 // copyPlain copies text from src[at:] to dst[n:] up to the next special byte or
 // the end of src. It returns both new offsets, and high with all bytes seen ored
 // into it, and perhaps a few more, to tell ASCII from text that needs a check.
-// dst must have room for the rest of src and slack.
+// dst must have room for the rest of src and slack. Most runs are short, so a
+// long one is first suspected after a few words.
 func copyPlain(src []byte, at int, dst []byte, n int, high uint64) (int, int, uint64) {
-	for at+32 <= len(src) {
-		from, to := src[at:at+32], dst[n:n+32]
-		a, b := binary.LittleEndian.Uint64(from), binary.LittleEndian.Uint64(from[8:])
-		c, d := binary.LittleEndian.Uint64(from[16:]), binary.LittleEndian.Uint64(from[24:])
-		binary.LittleEndian.PutUint64(to, a)
-		binary.LittleEndian.PutUint64(to[8:], b)
-		binary.LittleEndian.PutUint64(to[16:], c)
-		binary.LittleEndian.PutUint64(to[24:], d)
-		if specials(a)|specials(b)|specials(c)|specials(d) != 0 {
-			break
+	for words := 0; at+8 <= len(src); words++ {
+		if words == longRun {
+			at, n, high = copyLong(src, at, dst, n, high)
+			words = -longRun // the next stop is near
+			continue
 		}
-		high |= a | b | c | d
-		at, n = at+32, n+32
-	}
-	for at+8 <= len(src) {
 		word := binary.LittleEndian.Uint64(src[at:])
 		binary.LittleEndian.PutUint64(dst[n:], word)
 		high |= word
@@ -97,6 +94,29 @@ func copyPlain(src []byte, at int, dst []byte, n int, high uint64) (int, int, ui
 		high |= uint64(src[at])
 		dst[n] = src[at]
 		at, n = at+1, n+1
+	}
+	return at, n, high
+}
+
+// longRun is how many words without a special byte make a run a long one.
+const longRun = 4
+
+// copyLong is copyPlain in steps of 32 bytes, which stops before the step that
+// has a special byte.
+func copyLong(src []byte, at int, dst []byte, n int, high uint64) (int, int, uint64) {
+	for at+32 <= len(src) {
+		from, to := src[at:at+32], dst[n:n+32]
+		a, b := binary.LittleEndian.Uint64(from), binary.LittleEndian.Uint64(from[8:])
+		c, d := binary.LittleEndian.Uint64(from[16:]), binary.LittleEndian.Uint64(from[24:])
+		if specials(a)|specials(b)|specials(c)|specials(d) != 0 {
+			break
+		}
+		binary.LittleEndian.PutUint64(to, a)
+		binary.LittleEndian.PutUint64(to[8:], b)
+		binary.LittleEndian.PutUint64(to[16:], c)
+		binary.LittleEndian.PutUint64(to[24:], d)
+		high |= a | b | c | d
+		at, n = at+32, n+32
 	}
 	return at, n, high
 }
@@ -120,27 +140,13 @@ func (e *Encoder) checkUTF8(from, to int) bool {
 // is none.
 var unescaped = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
 
-// escape reads the escape at a backslash and writes what it stands for at n, both
-// of which it returns moved on.
-func (e *Encoder) escape(at, n int) (int, int, bool) {
-	if at+1 >= len(e.body) {
-		return at, n, e.invalid(at+1, "an escape's character")
-	}
-	c := e.body[at+1]
-	if plain := unescaped[c]; plain != 0 {
-		e.out[:cap(e.out)][n] = plain
-		return at + 2, n + 1, true
-	}
-	if c != 'u' {
-		return at, n, e.invalid(at+1, `one of "\/bfnrtu after a backslash`)
-	}
-	return e.unicodeEscape(at, n)
-}
-
 // unicodeEscape reads a \u escape, and the one behind it where both together are
-// one character. A lone surrogate is kept, as Python's parser keeps it, in the
+// one character, and refuses all other escapes that text has not read. A lone surrogate is kept, as Python's parser keeps it, in the
 // three bytes that UTF-8 would have for it: they occur in no valid text.
 func (e *Encoder) unicodeEscape(at, n int) (int, int, bool) {
+	if at+1 >= len(e.body) || e.body[at+1] != 'u' {
+		return at, n, e.invalid(at+1, `one of "\/bfnrtu after a backslash`)
+	}
 	r, ok := hex4(e.body, at+2)
 	if !ok {
 		return at, n, e.invalid(at+2, "the first of four hex digits after \\u")
