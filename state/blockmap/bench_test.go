@@ -40,6 +40,31 @@ func BenchmarkWalk(b *testing.B) {
 	}
 }
 
+// BenchmarkWalkScattered walks chains whose blocks lie as far apart as can be.
+func BenchmarkWalkScattered(b *testing.B) {
+	m, err := New(Config{MaxBytes: 96 << 20, TTL: time.Hour})
+	if err != nil {
+		b.Fatal(err)
+	}
+	r := rand.New(rand.NewPCG(3, 4))
+	chains := make([][]uint64, 1<<14)
+	for i := range chains {
+		chains[i] = random(r, 64)
+		m.slots.make(state.Slot(i % 1000))
+	}
+	for n := range 64 {
+		for _, i := range r.Perm(len(chains)) {
+			m.learnPiece(state.Slot(i%1000), 0, chains[i], n, n+1, 0)
+		}
+	}
+	var w Walk
+	for i := 0; b.Loop(); i++ {
+		if m.Walk(chains[i*7919%len(chains)], time.Second, &w); w.Divergence != 64 {
+			b.Fatal(w.Divergence)
+		}
+	}
+}
+
 func BenchmarkWalkUnknown(b *testing.B) {
 	m, chains := full(b, 64)
 	var w Walk

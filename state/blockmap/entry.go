@@ -59,6 +59,18 @@ func (m *Map) lookup(hash uint64) uint32 {
 	return 0
 }
 
+// follow is lookup for the block that comes after the one in entry last. Blocks
+// learned together nearly always got entries in a row, also out of the free
+// list, and looking there first saves what the index costs: cache misses.
+func (m *Map) follow(last uint32, hash uint64) uint32 {
+	if i := last + 1; i < m.entries.used {
+		if e := m.entries.at(i); e.hash == hash && e.count != 0 {
+			return i
+		}
+	}
+	return m.lookup(hash)
+}
+
 // find returns the location of block b for an incarnation, 0 if there is none.
 func (m *Map) find(b uint32, inc uint16) uint32 {
 	e := m.entries.at(b)

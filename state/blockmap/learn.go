@@ -95,7 +95,7 @@ func (m *Map) deadline(in *incarnation, now uint32) uint32 {
 
 // learnBlock returns the location of the block, added if need be.
 func (m *Map) learnBlock(l *learner, hash uint64) (location uint32) {
-	b := m.lookup(hash)
+	b := m.follow(l.parent, hash)
 	if b == 0 {
 		l.added++
 		l.parent = m.addBlock(hash, l.parent, l.inc, l.deadline)

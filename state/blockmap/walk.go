@@ -136,11 +136,13 @@ func (m *Map) Walk(chain []uint64, now time.Duration, w *Walk) {
 
 // descend looks blocks up until one is unknown, which it tells.
 func (m *Map) descend(chain []uint64, now uint32, w *Walk) bool {
+	last := uint32(0)
 	for _, hash := range chain {
-		b := m.lookup(hash)
+		b := m.follow(last, hash)
 		if b == 0 {
 			return false
 		}
+		last = b
 		e := m.entries.at(b)
 		if !m.believed(e, now) {
 			return false
