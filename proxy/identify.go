@@ -47,7 +47,7 @@ func (x *exchange) identifyBody() error {
 	x.name = name
 	x.members, _ = x.p.pool.Model(name.Model)
 	x.want = router.Request{
-		Model: name.Model, Phase: name.Phase, Chain: n.hasher.Hashes(), Bytes: name.Bytes,
+		Model: name.Model, Phase: name.Phase, Chain: n.hasher.Hashes(), Marks: n.hasher.Marks(), Bytes: name.Bytes,
 		SkipsCache: name.SkipsCache,
 	}
 	if x.endpoint.cbr == cbr.Other && x.endpoint.computes {

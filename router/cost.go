@@ -18,6 +18,13 @@ type CostConfig struct {
 	// conversations share; large ones send a popular system prompt to one
 	// backend. Default 16.
 	FanHalf float64
+	// Move is what leaving the backend that served a conversation's last turn
+	// costs, in bytes of CBR, beyond the novel work itself: the turns to come
+	// would find their cache in two places. Without it the first turns of short
+	// conversations scatter whenever one backend is a request or two ahead; far
+	// above 8 KiB a busy backend keeps conversations that would be better off
+	// elsewhere. Default 4 KiB.
+	Move float64
 	// Pressure is the idle time of the block that a full cache would evict next
 	// at which the discount for shared blocks has faded to 63 % of itself. Too
 	// short, and caches that thrash still take copies; too long, and idle ones
@@ -27,7 +34,7 @@ type CostConfig struct {
 
 // DefaultCost are the constants that the defaults use.
 func DefaultCost() CostConfig {
-	return CostConfig{NovelFactor: 4, FanHalf: 16, Pressure: 300 * time.Second}
+	return CostConfig{NovelFactor: 4, FanHalf: 16, Move: 4096, Pressure: 300 * time.Second}
 }
 
 // costPolicy is the default: one continuous cost in bytes of CBR,
@@ -43,11 +50,26 @@ type costPolicy struct{ c CostConfig }
 func (costPolicy) looks() bool { return true }
 
 func (p costPolicy) order(q *question) {
-	q.discount.prepare(q, p.c)
+	d := &q.discount
+	d.prepare(q, p.c)
+	own := d.own(q)
 	for _, b := range q.eligible {
-		m := q.expected(b)
-		q.offer(b, q.discount.cost(q.gain(b, p.c.Pressure), m))
+		held := q.held(b)
+		cost := d.cost(q.gain(b, p.c.Pressure), held)
+		if held < own {
+			cost += p.c.Move
+		}
+		q.offer(b, cost)
 	}
+}
+
+// own is how much of the request its conversation's own backend holds: the
+// longest prefix, if it reaches beyond what several conversations share; else 0.
+func (d *discount) own(q *question) int64 {
+	if longest := q.longest(); longest > int64(d.shared)*d.blockBytes {
+		return longest
+	}
+	return 0
 }
 
 // levels is how finely g(b) is told apart: the cost of a chain's tail is worked
@@ -73,20 +95,17 @@ func gainLevel(age, pressure time.Duration) int {
 type discount struct {
 	fan        []uint32
 	shared     int
-	blocks     int
-	perBlock   float64 // cost of a block that is not discounted
-	last       float64 // cost of the partial block at the end
-	blockBytes float64
+	perByte    float64 // cost of a byte that is not discounted
+	bytes      int64   // of the whole request
+	blockBytes int64
 	c          CostConfig
 	tails      [levels + 1][]float64 // tails[g][m]: cost of the shared blocks from m on
 	known      [levels + 1]bool
 }
 
 func (d *discount) prepare(q *question, c CostConfig) {
-	d.c, d.fan, d.blocks = c, q.walk.Fan, q.chainBlocks()
-	d.blockBytes = float64(q.router.cfg.BlockSize)
-	d.perBlock = c.NovelFactor * d.blockBytes
-	d.last = c.NovelFactor * float64(q.novel(d.blocks))
+	d.c, d.fan = c, q.walk.Fan
+	d.blockBytes, d.bytes, d.perByte = int64(q.router.cfg.BlockSize), q.req.Bytes, c.NovelFactor
 	d.shared = 0
 	for d.shared < len(d.fan) && d.fan[d.shared] > 1 {
 		d.shared++
@@ -94,16 +113,17 @@ func (d *discount) prepare(q *question, c CostConfig) {
 	d.known = [levels + 1]bool{}
 }
 
-// cost is the sum over the novel blocks, those from m on, at level g.
-func (d *discount) cost(g, m int) float64 {
-	alone := float64(d.blocks-max(m, d.shared))*d.perBlock + d.last
-	if m >= d.shared {
+// cost is the sum over what is novel beyond held bytes, at level g.
+func (d *discount) cost(g int, held int64) float64 {
+	sharedBytes := int64(d.shared) * d.blockBytes
+	alone := float64(max(d.bytes-max(held, sharedBytes), 0)) * d.perByte
+	if held >= sharedBytes {
 		return alone
 	}
 	if !d.known[g] {
 		d.fill(g)
 	}
-	return d.tails[g][m] + alone
+	return d.tails[g][held/d.blockBytes] + alone
 }
 
 func (d *discount) fill(g int) {
@@ -114,7 +134,7 @@ func (d *discount) fill(g int) {
 	}
 	sum, gain := 0.0, float64(g)/levels
 	for i := d.shared - 1; i >= 0; i-- {
-		sum += d.perBlock / (1 + gain*float64(d.fan[i]-1)/d.c.FanHalf)
+		sum += d.perByte * float64(d.blockBytes) / (1 + gain*float64(d.fan[i]-1)/d.c.FanHalf)
 		tail[i] = sum
 	}
 	d.tails[g] = tail

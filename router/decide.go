@@ -37,7 +37,10 @@ func (q *question) ticket(m *model, g Grant) *Ticket {
 		Decision: q.decision(g, b), Backend: b,
 		router: r, model: m, chain: req.Chain, id: q.order.ID, bytes: req.Bytes,
 		generation: r.locations.Generation(b.Slot),
-		teaches:    !req.SkipsCache && len(req.Chain) > 0,
+		teaches:    !req.SkipsCache && len(req.Chain)+len(req.Marks) > 0,
+	}
+	if n := len(req.Marks); n > 0 {
+		t.mark[0] = req.Marks[n-1].Hash
 	}
 	if req.Detail {
 		t.Decision.Candidates = q.candidates(q.eligible, b.ID)
@@ -79,10 +82,10 @@ func (q *question) reason(b *Backend) Reason {
 		return ReasonPinned
 	case !q.router.models.get(q.req.Model).policy.looks():
 		return ReasonPolicy
-	case q.chainBlocks() == 0:
+	case q.chainBlocks() == 0 && len(q.req.Marks) == 0:
 		return ReasonNoChain
 	}
-	switch held, longest := q.expected(b), q.longest(); {
+	switch held, longest := q.held(b), q.longest(); {
 	case longest == 0:
 		return ReasonMiss
 	case held < longest:

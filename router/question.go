@@ -21,6 +21,7 @@ type question struct {
 	// that may be tried anyway.
 	lastResort bool
 	walk       blockmap.Walk
+	mark       mark
 	order      ledger.Order
 	discount   discount
 }
@@ -28,8 +29,7 @@ type question struct {
 // chainBlocks is the number of blocks that may be matched.
 func (q *question) chainBlocks() int { return len(q.req.Chain) }
 
-// expected is how many leading blocks b holds or will hold, and so need not be
-// computed there.
+// expected is how many leading blocks b holds or will hold.
 func (q *question) expected(b *Backend) int {
 	if q.req.SkipsCache {
 		return 0
@@ -37,16 +37,27 @@ func (q *question) expected(b *Backend) int {
 	return q.walk.Expected(b.Slot)
 }
 
-// novel is the prefill work in bytes of CBR that is left with m blocks held: the
-// blocks beyond them and the partial block at the end, which is never shared.
-func (q *question) novel(m int) int64 {
-	return max(q.req.Bytes-int64(m)*int64(q.router.cfg.BlockSize), 0)
+// held is how many leading bytes of the CBR b need not compute: its blocks, and
+// the rest of the request before this one, where it served that.
+func (q *question) held(b *Backend) int64 {
+	if q.req.SkipsCache {
+		return 0
+	}
+	blocks := int64(q.walk.Expected(b.Slot)) * int64(q.router.cfg.BlockSize)
+	if q.mark.bytes > blocks && q.mark.heldBy(b.Slot) && blocks >= q.mark.blockBytes {
+		return q.mark.bytes
+	}
+	return blocks
 }
+
+// novel is the prefill work in bytes of CBR that is left where held bytes are
+// there already.
+func (q *question) novel(held int64) int64 { return max(q.req.Bytes-held, 0) }
 
 // offer adds b to the order as a candidate that costs cost beyond its load.
 func (q *question) offer(b *Backend, cost float64) {
 	q.order.Candidates = append(q.order.Candidates, ledger.Candidate{
-		Slot: b.Slot, Cost: cost, Speed: b.Speed(), Bypass: b.Bypass(), Novel: q.novel(q.expected(b)),
+		Slot: b.Slot, Cost: cost, Speed: b.Speed(), Bypass: b.Bypass(), Novel: q.novel(q.held(b)),
 	})
 }
 
@@ -59,6 +70,7 @@ func (r *Router) ask(req *Request, members []*Backend) *question {
 	}
 	q.admit(members)
 	r.locations.Walk(req.Chain, q.now, &q.walk)
+	q.findMark()
 	q.order = ledger.Order{
 		Candidates:  q.order.Candidates[:0],
 		ActiveBytes: r.cfg.ActiveBytes,
@@ -96,11 +108,14 @@ func (q *question) admit(members []*Backend) {
 	q.lastResort = len(q.eligible) > 0
 }
 
-// longest is the longest prefix that any eligible backend holds, in blocks.
-func (q *question) longest() int {
-	best := 0
+// longest is the longest prefix that any eligible backend holds, in bytes.
+func (q *question) longest() int64 {
+	if len(q.walk.Holders()) == 0 && q.mark.bytes == 0 {
+		return 0
+	}
+	best := int64(0)
 	for _, b := range q.eligible {
-		best = max(best, q.expected(b))
+		best = max(best, q.held(b))
 	}
 	return best
 }

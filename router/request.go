@@ -1,6 +1,9 @@
 package router
 
-import "kvca/state/cbr"
+import (
+	"kvca/state/cbr"
+	"kvca/state/chain"
+)
 
 // Request is what a decision needs to know of a request. Chain must stay as it
 // is until the ticket is closed.
@@ -13,6 +16,9 @@ type Request struct {
 	// Chain holds the hashes of the complete blocks, empty for endpoints
 	// whose prompts are not cached.
 	Chain []uint64
+	// Marks are the ends of its last messages, in order; the last one is learned
+	// with the chain.
+	Marks []chain.Mark
 	// Bytes is the length of the CBR, or of the body where there is none.
 	Bytes int64
 	// SkipsCache marks a request that computes its whole prompt whatever is

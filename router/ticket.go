@@ -2,6 +2,7 @@ package router
 
 import (
 	"sync"
+	"time"
 
 	"kvca/state/ledger"
 )
@@ -17,6 +18,7 @@ type Ticket struct {
 	router     *Router
 	model      *model
 	chain      []uint64
+	mark       [1]uint64 // of the whole request, 0 for none
 	id         ledger.ID
 	generation uint64
 	bytes      int64
@@ -39,10 +41,19 @@ func (t *Ticket) Begin() {
 	}
 	t.begun = true
 	if t.teaches {
-		t.router.locations.Learn(t.Backend.Slot, t.generation, t.chain, t.router.now())
+		t.learn(t.router.now())
 	}
 	t.unexpect()
 	t.router.loads.Prefilled(t.id)
+}
+
+// learn learns the mark first: it lies behind the chain's leaf, and what lies
+// behind is evicted before.
+func (t *Ticket) learn(now time.Duration) {
+	if t.mark[0] != 0 {
+		t.router.locations.Learn(t.Backend.Slot, t.generation, t.mark[:], now)
+	}
+	t.router.locations.Learn(t.Backend.Slot, t.generation, t.chain, now)
 }
 
 // Close ends the request, however it ended, and gives back all that is still

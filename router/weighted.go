@@ -25,13 +25,13 @@ type weighted struct {
 func (weighted) looks() bool { return true }
 
 func (p weighted) order(q *question) {
-	blocks := q.chainBlocks()
-	if longest := q.longest(); blocks == 0 || longest < p.w.MinBlocks || p.tooBusy(q, longest) {
+	least := int64(p.w.MinBlocks) * int64(q.router.cfg.BlockSize)
+	if longest := q.longest(); longest == 0 || longest < least || p.tooBusy(q, longest) {
 		q.offerAll()
 		return
 	}
 	for _, b := range q.eligible {
-		q.offer(b, -p.w.Cache*float64(q.expected(b))/float64(blocks))
+		q.offer(b, -p.w.Cache*float64(q.held(b))/float64(q.req.Bytes))
 	}
 	if _, most := q.loadRange(); most > 0 {
 		q.order.LoadScale = p.w.Load / most
@@ -39,10 +39,10 @@ func (p weighted) order(q *question) {
 }
 
 // tooBusy is whether the guard trips for those that hold the longest prefix.
-func (p weighted) tooBusy(q *question, longest int) bool {
+func (p weighted) tooBusy(q *question, longest int64) bool {
 	defer func() { q.order.Candidates = q.order.Candidates[:0] }()
 	for _, b := range q.eligible {
-		if q.expected(b) == longest {
+		if q.held(b) == longest {
 			q.offer(b, 0)
 		}
 	}

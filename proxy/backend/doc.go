@@ -44,8 +44,8 @@
 // as long as nothing is wrong. Lock order: Pool.mu, then Backend.mu; Slots.Add is
 // called with Pool.mu held and must not call back.
 //
-// Do sends a body as it lies in the caller's slice: headers and the first bytes in
-// one write, the rest in another, without a copy (bulkConn). A request that meets
+// Do sends a long body as it lies in the caller's slice: headers in one write, the
+// body in another, without a copy (bulkConn); a short one goes out with the headers. A request that meets
 // an idle connection which the engine has just closed is sent once more; one that
 // breaks later than a connect may take is not, since the engine may have worked on
 // it.

@@ -1,6 +1,7 @@
 package backend
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"maps"
@@ -100,11 +101,27 @@ func (b *Backend) attempt(ctx context.Context, method, target string, header htt
 	b.join(&e.url, target)
 	req := b.outline.WithContext(traced)
 	req.Method, req.URL, req.Header = method, &e.url, header
-	if len(body) > 0 {
-		e.data, e.body.rest = body, body
-		req.Body, req.GetBody, req.ContentLength = &e.body, e.replay, int64(len(body))
-	}
+	e.carry(req, body)
 	return b.roundTrip(ctx, e, req)
+}
+
+// smallBody fits into the write buffer along with ordinary headers.
+const smallBody = 6 << 10
+
+// carry gives the request its body. net/http writes headers and body at once only
+// for the readers it knows; for a small body that is worth a copy.
+func (e *exchange) carry(req *http.Request, body []byte) {
+	req.ContentLength = int64(len(body))
+	switch {
+	case len(body) == 0:
+	case len(body) <= smallBody:
+		small := bytes.Clone(body)
+		req.Body = io.NopCloser(bytes.NewReader(small))
+		req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(small)), nil }
+	default:
+		e.data, e.body.rest = body, body
+		req.Body, req.GetBody = &e.body, e.replay
+	}
 }
 
 // RoundTrip sends a request whose URL holds the client's path. It is sent again

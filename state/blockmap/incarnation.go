@@ -57,7 +57,11 @@ func (m *Map) bury(id uint16) {
 // reclaim removes up to n void locations, oldest void first.
 func (m *Map) reclaim(n int) (reclaimed int) {
 	for reclaimed < n && m.firstDead != 0 {
-		m.remove(m.incs.at(uint32(m.firstDead)).oldest)
+		in := m.incs.at(uint32(m.firstDead))
+		if reclaimed%warmGroup == 0 && n > 1 {
+			m.touched += m.warmOldest(in)
+		}
+		m.remove(in.oldest)
 		reclaimed++
 	}
 	m.voided += uint64(reclaimed)

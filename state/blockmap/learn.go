@@ -57,6 +57,9 @@ func (m *Map) learnPiece(s state.Slot, gen uint64, chain []uint64, lo, hi int, n
 		l.parent = m.lookup(chain[lo-1])
 	}
 	for i, hash := range chain[lo:hi] {
+		if i%warmGroup == 0 {
+			m.touched += m.warm(chain[lo+i : hi])
+		}
 		l.path[i] = m.learnBlock(&l, hash)
 	}
 	for i := hi - lo - 1; i >= 0; i-- {
@@ -127,11 +130,14 @@ func (m *Map) adoptOrphan(b, parent uint32) {
 // makeRoom evicts until n locations can be added: the void ones first, then the
 // soonest to expire.
 func (m *Map) makeRoom(n int, now uint32) {
-	for m.capacity()-m.locations < n {
+	for k := 0; m.capacity()-m.locations < n; k++ {
 		if m.reclaim(1) > 0 {
 			continue
 		}
-		_, i := m.due()
+		in, i := m.due()
+		if k%warmGroup == 0 {
+			m.touched += m.warmOldest(in)
+		}
 		if expired(m.entries.at(i).deadline, now) {
 			m.expired++
 		} else {

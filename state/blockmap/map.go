@@ -25,6 +25,8 @@ type Map struct {
 
 	freeInc, firstDead, lastDead uint16
 
+	touched uint32 // see warm.go
+
 	blocks, locations                       int
 	expired, evicted, mirrorEvicted, voided uint64
 }

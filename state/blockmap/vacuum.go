@@ -25,12 +25,15 @@ func (m *Map) vacuumPiece(now uint64, limit int) (removed int, more bool) {
 		return removed, true
 	}
 	for {
-		_, i := m.due()
+		in, i := m.due()
 		if i == 0 || !expired(m.entries.at(i).deadline, uint32(now)) {
 			return removed, false
 		}
 		if removed >= limit {
 			return removed, true
+		}
+		if removed%warmGroup == 0 {
+			m.touched += m.warmOldest(in)
 		}
 		m.remove(i)
 		m.expired++

@@ -27,6 +27,7 @@ type Walk struct {
 	slots   []depth
 	epoch   uint32 // a depth of another epoch is of another walk
 	path    []step
+	touched uint32 // see warm.go
 }
 
 // depth is how many leading blocks one slot holds.
@@ -136,11 +137,16 @@ func (m *Map) Walk(chain []uint64, now time.Duration, w *Walk) {
 
 // descend looks blocks up until one is unknown, which it tells.
 func (m *Map) descend(chain []uint64, now uint32, w *Walk) bool {
-	last := uint32(0)
-	for _, hash := range chain {
+	last, astray := uint32(0), 0
+	for i, hash := range chain {
 		b := m.follow(last, hash)
 		if b == 0 {
 			return false
+		}
+		if b != last+1 {
+			if astray++; astray%warmGroup == 2 {
+				w.touched += m.warm(chain[i+1:])
+			}
 		}
 		last = b
 		e := m.entries.at(b)

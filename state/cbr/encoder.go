@@ -37,6 +37,7 @@ type Encoder struct {
 	modelSpan    [2]int
 	lastModel    string // of the request before, which often has the same
 	cutsPrompt   bool   // the engine cuts the prompt to leave room for the answer
+	ends         ends   // of the last prompt read
 	followUp     bool   // of the last prompt read
 	plainContent bool   // the last content read was a string
 	toolResult   bool   // the last content read has a tool's result
@@ -84,6 +85,7 @@ func (e *Encoder) begin(ep Endpoint, body []byte) bool {
 	}
 	e.endpoint, e.body, e.pos, e.depth, e.err = ep, body, 0, 0, nil
 	e.out, e.members = e.out[:0], e.members[:0]
+	e.ends.count = 0
 	e.modelSpan, e.cutsPrompt, e.followUp = [2]int{}, false, false
 	if !e.fits(len(body)) {
 		return false
@@ -250,7 +252,7 @@ func (e *Encoder) write(w io.Writer, req *Request, f *fixed, rules *Rules) (int6
 			out.write(e.out[m.key:m.end])
 		}
 	}
-	out.write(prompt)
+	e.writePrompt(&out, prompt)
 	return out.bytes, out.err
 }
 

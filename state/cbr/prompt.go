@@ -7,12 +7,13 @@ import "bytes"
 // judge.
 func (e *Encoder) prompt() bool {
 	e.followUp = false
+	e.beginEnds()
 	switch first := e.peek(); {
 	case e.endpoint == Completions:
 		return e.completionPrompt()
 	case first == '[':
 		e.out = append(e.out, tagPrompt)
-		return e.elements((*Encoder).message)
+		return e.elements((*Encoder).markedMessage)
 	case first == '"' && e.endpoint == Responses:
 		return e.userItem()
 	}
@@ -31,6 +32,7 @@ func (e *Encoder) userItem() bool {
 		return false
 	}
 	e.out = append(e.out, tagEnd)
+	e.addEnd()
 	return true
 }
 

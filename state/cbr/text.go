@@ -23,35 +23,68 @@ func specials(word uint64) uint64 {
 }
 
 // text reads the string at the opening quote and appends what it stands for,
-// unframed. Plain text is examined and copied in the same step, since both are
-// bound by memory, not by arithmetic.
+// unframed. Plain text is examined and copied in the same step, word by word:
+// most strings end within the first, and escapes are seldom far apart, so the
+// long steps are taken only after a few words without a special byte.
 func (e *Encoder) text() bool {
 	e.reserve()
 	src, at := e.body, e.pos+1
 	dst, n := e.out[:cap(e.out)], len(e.out)
-	start, high := at, uint64(0)
+	start, high, words := at, uint64(0), 0
 	for {
-		at, n, high = copyPlain(src, at, dst, n, high)
-		if at >= len(src) {
-			return e.invalid(at, "text or the quote that ends the string")
+		if len(src)-at < 8 {
+			at, n, high = copyLast(src, at, dst, n, high)
+		} else {
+			word := binary.LittleEndian.Uint64(src[at:])
+			binary.LittleEndian.PutUint64(dst[n:], word)
+			high |= word
+			marks := specials(word)
+			if marks == 0 {
+				at, n = at+8, n+8
+				if words++; words == longRun {
+					at, n, high = copyLong(src, at, dst, n, high)
+					words = 0
+				}
+				continue
+			}
+			plain := bits.TrailingZeros64(marks) / 8
+			at, n, words = at+plain, n+plain, 0
 		}
-		switch c := src[at]; {
-		case c == '"':
+		if at < len(src) && src[at] == '"' {
 			e.out, e.pos = e.out[:n], at+1
 			return high&highs == 0 || e.checkUTF8(start, at)
-		case c < ' ':
-			return e.invalid(at, "text without unescaped control characters")
-		}
-		if at+1 < len(src) && unescaped[src[at+1]] != 0 {
-			dst[n] = unescaped[src[at+1]]
-			at, n = at+2, n+1
-			continue
 		}
 		var ok bool
-		if at, n, ok = e.unicodeEscape(at, n); !ok {
+		if at, n, ok = e.special(at, n); !ok {
 			return false
 		}
 	}
+}
+
+// special reads the escape at the offset and writes what it stands for at n, both
+// of which it returns moved on. Anything else but a quote that ends plain text is
+// a fault.
+func (e *Encoder) special(at, n int) (int, int, bool) {
+	src := e.body
+	switch {
+	case at >= len(src):
+		return at, n, e.invalid(at, "text or the quote that ends the string")
+	case src[at] != '\\':
+		return at, n, e.invalid(at, "text without unescaped control characters")
+	}
+	dst := e.out[:cap(e.out)]
+	for at+1 < len(src) && src[at] == '\\' { // escapes often come together
+		plain := unescaped[src[at+1]]
+		if plain == 0 {
+			return e.unicodeEscape(at, n)
+		}
+		dst[n] = plain
+		at, n = at+2, n+1
+	}
+	if at+1 == len(src) && src[at] == '\\' {
+		return e.unicodeEscape(at, n)
+	}
+	return at, n, true
 }
 
 // reserve makes room for a string that reaches to the end of the body. Escapes
@@ -69,27 +102,10 @@ func grow(p []byte, need int) []byte {
 	return append(make([]byte, 0, max(2*cap(p), len(p)+need)), p...)
 }
 
-// copyPlain copies text from src[at:] to dst[n:] up to the next special byte or
-// the end of src. It returns both new offsets, and high with all bytes seen ored
-// into it, and perhaps a few more, to tell ASCII from text that needs a check.
-// dst must have room for the rest of src and slack. Most runs are short, so a
-// long one is first suspected after a few words.
-func copyPlain(src []byte, at int, dst []byte, n int, high uint64) (int, int, uint64) {
-	for words := 0; at+8 <= len(src); words++ {
-		if words == longRun {
-			at, n, high = copyLong(src, at, dst, n, high)
-			words = -longRun // the next stop is near
-			continue
-		}
-		word := binary.LittleEndian.Uint64(src[at:])
-		binary.LittleEndian.PutUint64(dst[n:], word)
-		high |= word
-		if marks := specials(word); marks != 0 {
-			plain := bits.TrailingZeros64(marks) / 8
-			return at + plain, n + plain, high
-		}
-		at, n = at+8, n+8
-	}
+// copyLast copies the text within the last few bytes of the body, up to the next
+// special byte. It returns both offsets moved on, and high with the bytes seen
+// ored into it, to tell ASCII from text that needs a check.
+func copyLast(src []byte, at int, dst []byte, n int, high uint64) (int, int, uint64) {
 	for at < len(src) && src[at] >= ' ' && src[at] != '"' && src[at] != '\\' {
 		high |= uint64(src[at])
 		dst[n] = src[at]
@@ -101,8 +117,8 @@ func copyPlain(src []byte, at int, dst []byte, n int, high uint64) (int, int, ui
 // longRun is how many words without a special byte make a run a long one.
 const longRun = 4
 
-// copyLong is copyPlain in steps of 32 bytes, which stops before the step that
-// has a special byte.
+// copyLong copies text in steps of 32 bytes and stops before the step that has a
+// special byte. dst must have room for the rest of src.
 func copyLong(src []byte, at int, dst []byte, n int, high uint64) (int, int, uint64) {
 	for at+32 <= len(src) {
 		from, to := src[at:at+32], dst[n:n+32]

@@ -34,6 +34,7 @@ type Hasher struct {
 	filled int    // bytes of link in use, the name included
 	bytes  int64
 	hashes []uint64
+	marks  []Mark
 }
 
 // Reset starts a new chain. It takes back the slice that Hashes gave out. A block
@@ -42,7 +43,7 @@ func (h *Hasher) Reset(key Key, blockSize int) {
 	if CheckBlockSize(blockSize) != nil {
 		blockSize = 0
 	}
-	h.key, h.bytes, h.hashes, h.filled = key, 0, h.hashes[:0], nameSize
+	h.key, h.bytes, h.hashes, h.marks, h.filled = key, 0, h.hashes[:0], h.marks[:0], nameSize
 	size := nameSize + blockSize
 	if cap(h.link) < size {
 		h.link = make([]byte, size)
