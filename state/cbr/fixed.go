@@ -65,8 +65,8 @@ func (e *Encoder) absent(s shape, m member) bool {
 	return false
 }
 
-// compare orders keys. Below the top level a role and a type come first, where
-// clients write them: most objects are in order as they arrive.
+// compare orders keys. Below the top level a role, a type and the ID of a call
+// come first, where clients write them: most objects are in order as they arrive.
 func (s shape) compare(a, b []byte) int {
 	if s != topLevel {
 		if ra, rb := rank(a), rank(b); ra != rb {
@@ -82,8 +82,10 @@ func rank(key []byte) int {
 		return 0
 	case "type":
 		return 1
+	case "tool_call_id", "tool_use_id":
+		return 2
 	}
-	return 2
+	return 3
 }
 
 // settle brings the object's members into order, each once, without the absent.

@@ -28,15 +28,16 @@ func (set *keySet) add(key []byte) bool {
 	return seen
 }
 
-// keyBit mixes both ends of a key, where keys of one object differ.
+// keyBit mixes the length and both ends of a key, where keys of one object differ.
 func keyBit(key []byte) keySet {
 	sum := uint64(len(key))
-	if len(key) >= 8 {
-		sum ^= binary.LittleEndian.Uint64(key) ^ 3*binary.LittleEndian.Uint64(key[len(key)-8:])
-	} else {
-		for _, c := range key {
-			sum = sum<<8 ^ uint64(c)
-		}
+	switch n := len(key); {
+	case n >= 8:
+		sum ^= binary.LittleEndian.Uint64(key) ^ 3*binary.LittleEndian.Uint64(key[n-8:])
+	case n >= 4:
+		sum ^= uint64(binary.LittleEndian.Uint32(key)) | uint64(binary.LittleEndian.Uint32(key[n-4:]))<<32
+	case n > 0:
+		sum ^= uint64(key[0])<<8 | uint64(key[n/2])<<16 | uint64(key[n-1])<<24
 	}
 	return 1 << (sum * 0x9E3779B97F4A7C15 >> 58)
 }

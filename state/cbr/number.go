@@ -13,42 +13,17 @@ type decimal struct {
 
 // number reads a number and appends it framed, spelled as the client did.
 func (e *Encoder) number() bool {
+	if e.plainInteger() {
+		return true
+	}
 	start := e.pos
-	if end := e.plainInteger(); end > start {
-		e.pos = end
-	} else if !e.decimal(new(decimal)) {
+	if !e.decimal(new(decimal)) {
 		return false
 	}
-	e.appendNumber(e.body[start:e.pos])
+	e.out = append(e.out, tagNumber)
+	e.out = append(e.out, e.body[start:e.pos]...)
+	e.out = append(e.out, tagEnd)
 	return true
-}
-
-// appendNumber appends a number's spelling framed.
-func (e *Encoder) appendNumber(spelling []byte) {
-	out := append(e.out, tagNumber)
-	out = append(out, spelling...)
-	e.out = append(out, tagEnd)
-}
-
-// plainInteger is the end of the number at hand if it is an integer that has its
-// canonical spelling already, as nearly all numbers are, and the number's start
-// if it is not, or no number at all.
-func (e *Encoder) plainInteger() int {
-	body, at := e.body, e.pos
-	if at < len(body) && body[at] == '-' {
-		at++
-	}
-	first := at
-	for at < len(body) && body[at]-'0' <= 9 {
-		at++
-	}
-	if at == first || body[first] == '0' || body[at-1] == '0' {
-		return e.pos
-	}
-	if at < len(body) && (body[at] == '.' || body[at]|0x20 == 'e') {
-		return e.pos
-	}
-	return at
 }
 
 // canonicalNumber reads a number and appends it framed, in the one spelling that
@@ -56,9 +31,7 @@ func (e *Encoder) plainInteger() int {
 // the power of ten they count. Nothing is computed but that power, so no number
 // costs more than its digits.
 func (e *Encoder) canonicalNumber() bool {
-	if end := e.plainInteger(); end > e.pos {
-		e.appendNumber(e.body[e.pos:end])
-		e.pos = end
+	if e.plainInteger() {
 		return true
 	}
 	var d decimal
@@ -68,6 +41,27 @@ func (e *Encoder) canonicalNumber() bool {
 	e.out = append(e.out, tagNumber)
 	e.out = d.append(e.out)
 	e.out = append(e.out, tagEnd)
+	return true
+}
+
+// plainInteger reads and appends the number at hand if it is an integer above
+// zero that has its canonical spelling already, as nearly all numbers are. It
+// reports false, and reads nothing, for any other.
+func (e *Encoder) plainInteger() bool {
+	body, at, out := e.body, e.pos, append(e.out, tagNumber)
+	last := byte('0')
+	for at < len(body) && body[at]-'0' <= 9 {
+		last = body[at]
+		out = append(out, last)
+		at++
+	}
+	if last == '0' || body[e.pos] == '0' {
+		return false
+	}
+	if at < len(body) && (body[at] == '.' || body[at]|0x20 == 'e') {
+		return false
+	}
+	e.out, e.pos = append(out, tagEnd), at
 	return true
 }
 

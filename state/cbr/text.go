@@ -74,15 +74,19 @@ func (e *Encoder) special(at, n int) (int, int, bool) {
 	}
 	dst := e.out[:cap(e.out)]
 	for at+1 < len(src) && src[at] == '\\' { // escapes often come together
-		plain := unescaped[src[at+1]]
-		if plain == 0 {
-			return e.unicodeEscape(at, n)
+		if plain := unescaped[src[at+1]]; plain != 0 {
+			dst[n] = plain
+			at, n = at+2, n+1
+			continue
 		}
-		dst[n] = plain
-		at, n = at+2, n+1
+		r, size := unicodeEscape(src[at:])
+		if size == 0 {
+			return at, n, e.badEscape(at)
+		}
+		at, n = at+size, n+putWTF8(dst[n:], r)
 	}
 	if at+1 == len(src) && src[at] == '\\' {
-		return e.unicodeEscape(at, n)
+		return at, n, e.badEscape(at)
 	}
 	return at, n, true
 }
@@ -157,55 +161,65 @@ func (e *Encoder) checkUTF8(from, to int) bool {
 var unescaped = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
 
 // unicodeEscape reads a \u escape, and the one behind it where both together are
-// one character, and refuses all other escapes that text has not read. A lone surrogate is kept, as Python's parser keeps it, in the
-// three bytes that UTF-8 would have for it: they occur in no valid text.
-func (e *Encoder) unicodeEscape(at, n int) (int, int, bool) {
-	if at+1 >= len(e.body) || e.body[at+1] != 'u' {
-		return at, n, e.invalid(at+1, `one of "\/bfnrtu after a backslash`)
+// one character. It returns the length of what it has read, 0 if it is faulty.
+func unicodeEscape(p []byte) (r rune, size int) {
+	r = hex4(p)
+	if r < 0 {
+		return 0, 0
 	}
-	r, ok := hex4(e.body, at+2)
-	if !ok {
-		return at, n, e.invalid(at+2, "the first of four hex digits after \\u")
-	}
-	at += 6
-	if low, ok := lowSurrogate(e.body, at); ok && r>>10 == 0xD800>>10 {
-		r, at = 0x10000+(r-0xD800)<<10+(low-0xDC00), at+6
-	}
-	return at, len(appendWTF8(e.out[:n], r)), true
-}
-
-// lowSurrogate reads an escaped low surrogate, where one stands at the offset.
-func lowSurrogate(body []byte, at int) (rune, bool) {
-	if at+6 > len(body) || body[at] != '\\' || body[at+1] != 'u' {
-		return 0, false
-	}
-	r, ok := hex4(body, at+2)
-	return r, ok && r>>10 == 0xDC00>>10
-}
-
-// appendWTF8 appends a code point in UTF-8, and a surrogate in the same way.
-func appendWTF8(p []byte, r rune) []byte {
-	if r>>11 == 0xD800>>11 {
-		return append(p, 0xE0|byte(r>>12), 0x80|byte(r>>6)&0x3F, 0x80|byte(r)&0x3F)
-	}
-	return utf8.AppendRune(p, r)
-}
-
-// hex4 reads the four hex digits at an offset.
-func hex4(p []byte, at int) (rune, bool) {
-	if at+4 > len(p) {
-		return 0, false
-	}
-	var r rune
-	for _, c := range p[at : at+4] {
-		switch {
-		case c >= '0' && c <= '9':
-			r = r<<4 | rune(c-'0')
-		case c|0x20 >= 'a' && c|0x20 <= 'f':
-			r = r<<4 | rune(c|0x20-'a'+10)
-		default:
-			return 0, false
+	if r>>10 == 0xD800>>10 {
+		if low := hex4(p[6:]); low>>10 == 0xDC00>>10 {
+			return 0x10000 + (r-0xD800)<<10 + (low - 0xDC00), 12
 		}
 	}
-	return r, true
+	return r, 6
 }
+
+// badEscape notes what is wrong with the escape at the offset.
+func (e *Encoder) badEscape(at int) bool {
+	if at+1 >= len(e.body) || e.body[at+1] != 'u' {
+		return e.invalid(at+1, `one of "\/bfnrtu after a backslash`)
+	}
+	return e.invalid(at+2, "the first of four hex digits after \\u")
+}
+
+// putWTF8 writes a code point in UTF-8 and returns its length. A surrogate without
+// its other half is kept, as Python's parser keeps it, in the three bytes that
+// UTF-8 would have for it: they occur in no valid text.
+func putWTF8(p []byte, r rune) int {
+	switch {
+	case r < 0x80:
+		p[0] = byte(r)
+		return 1
+	case r < 0x800:
+		p[0], p[1] = 0xC0|byte(r>>6), 0x80|byte(r)&0x3F
+		return 2
+	case r < 0x10000:
+		p[0], p[1], p[2] = 0xE0|byte(r>>12), 0x80|byte(r>>6)&0x3F, 0x80|byte(r)&0x3F
+		return 3
+	}
+	return utf8.EncodeRune(p, r)
+}
+
+// hex4 reads an escape of \u and four hex digits, and is -1 for anything else.
+func hex4(p []byte) rune {
+	if len(p) < 6 || p[0] != '\\' || p[1] != 'u' {
+		return -1
+	}
+	a, b, c, d := hexDigits[p[2]], hexDigits[p[3]], hexDigits[p[4]], hexDigits[p[5]]
+	return rune(a)<<12 | rune(b)<<8 | rune(c)<<4 | rune(d) // negative if one of them is
+}
+
+// hexDigits holds the value of each hex digit, and -1 for all other bytes.
+var hexDigits = func() (table [256]int8) {
+	for c := range table {
+		table[c] = -1
+	}
+	for i, c := range []byte("0123456789abcdef") {
+		table[c] = int8(i)
+	}
+	for i, c := range []byte("ABCDEF") {
+		table[c] = int8(10 + i)
+	}
+	return table
+}()
