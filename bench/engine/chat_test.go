@@ -263,3 +263,18 @@ func TestEachChoiceIsAnswered(t *testing.T) {
 		}
 	})
 }
+
+func TestTokensAreFlushedOneByOneUnlessTheyFallDueTogether(t *testing.T) {
+	for speedup, most := range map[float64]int{1: 202, 100: 50} {
+		synctest.Test(t, func(t *testing.T) {
+			s := started(t, ServerConfig{Speedup: speedup})
+			body := chatBody(user("hi"))
+			body["stream"], body["max_tokens"] = true, 200
+			w := ask(t, s, "/v1/chat/completions", body)
+			// Headers, 200 tokens of which the first has the greeting with it, and the end.
+			if w.flushes > most || speedup == 1 && w.flushes != most {
+				t.Errorf("speedup %v: %d flushes, want %d", speedup, w.flushes, most)
+			}
+		})
+	}
+}

@@ -173,6 +173,7 @@ func (d *driver) withdraw(jobs []*job) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.advance()
+	before := d.cancelled
 	for _, j := range jobs {
 		if _, ok := d.tickets[j.req.ID]; ok {
 			delete(d.tickets, j.req.ID)
@@ -180,7 +181,9 @@ func (d *driver) withdraw(jobs []*job) {
 			d.cancelled++
 		}
 	}
-	d.poke()
+	if d.cancelled > before {
+		d.poke()
+	}
 }
 
 func (d *driver) poke() {
