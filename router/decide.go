@@ -40,7 +40,10 @@ func (q *question) ticket(m *model, g Grant) *Ticket {
 		teaches:    !req.SkipsCache && len(req.Chain)+len(req.Marks) > 0,
 	}
 	if n := len(req.Marks); n > 0 {
-		t.mark[0] = req.Marks[n-1].Hash
+		t.mark = req.Marks[n-1].Hash
+	}
+	if q.mark.bytes > 0 && q.mark.heldBy(b.Slot) {
+		t.before = q.mark.single[0]
 	}
 	if req.Detail {
 		t.Decision.Candidates = q.candidates(q.eligible, b.ID)

@@ -39,6 +39,7 @@ type Locations interface {
 	Learn(s state.Slot, generation uint64, chain []uint64, now time.Duration) int
 	Expect(s state.Slot, chain []uint64) bool
 	Unexpect(s state.Slot, chain []uint64)
+	Forget(s state.Slot, chain []uint64, from int)
 	Generation(s state.Slot) uint64
 	Void(s state.Slot)
 	SetMirror(s state.Slot, blocks int)

@@ -18,7 +18,8 @@ type Ticket struct {
 	router     *Router
 	model      *model
 	chain      []uint64
-	mark       [1]uint64 // of the whole request, 0 for none
+	mark       uint64 // of the whole request, 0 for none
+	before     uint64 // of the request before, where this backend served it
 	id         ledger.ID
 	generation uint64
 	bytes      int64
@@ -47,13 +48,20 @@ func (t *Ticket) Begin() {
 	t.router.loads.Prefilled(t.id)
 }
 
-// learn learns the mark first: it lies behind the chain's leaf, and what lies
-// behind is evicted before.
+// learn learns the chain with the request's own mark behind it, so that the mark
+// counts as one of the continuations of its last block and is evicted before it.
+// The mark of the request before has done its work: dropped, it is no longer
+// taken for another conversation that shares the prefix.
 func (t *Ticket) learn(now time.Duration) {
-	if t.mark[0] != 0 {
-		t.router.locations.Learn(t.Backend.Slot, t.generation, t.mark[:], now)
+	l, slot := t.router.locations, t.Backend.Slot
+	if t.mark != 0 {
+		l.Learn(slot, t.generation, append(t.chain, t.mark), now)
+		if t.before != 0 && t.before != t.mark {
+			l.Forget(slot, []uint64{t.before}, 0)
+		}
+		return
 	}
-	t.router.locations.Learn(t.Backend.Slot, t.generation, t.chain, now)
+	l.Learn(slot, t.generation, t.chain, now)
 }
 
 // Close ends the request, however it ended, and gives back all that is still
