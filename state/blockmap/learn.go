@@ -53,14 +53,17 @@ func (m *Map) learnPiece(s state.Slot, gen uint64, chain []uint64, lo, hi int, n
 
 	in := m.incs.at(uint32(inc))
 	l := learner{inc: inc, now: uint32(now), deadline: m.deadline(in, uint32(now))}
+	warmed := 1
 	if lo > 0 {
 		l.parent = m.lookup(chain[lo-1])
 	}
 	for i, hash := range chain[lo:hi] {
-		if i%warmGroup == 0 {
-			m.touched += m.warm(chain[lo+i : hi])
-		}
+		last := l.parent
 		l.path[i] = m.learnBlock(&l, hash)
+		if i >= warmed && (l.parent != last+1 || l.added > 0) {
+			m.touched += m.warm(chain[lo+i+1 : hi])
+			warmed = i + warmGroup
+		}
 	}
 	for i := hi - lo - 1; i >= 0; i-- {
 		m.touch(l.path[i], l.deadline)

@@ -339,3 +339,17 @@ func TestChainThatRepeatsABlockBreaksNothing(t *testing.T) {
 	}
 	ensure(t, m)
 }
+
+// Two callers may read the clock in one order and come here in the other.
+func TestLearningWithAnEarlierTimeKeepsTheOrderOfDeadlines(t *testing.T) {
+	m := testMap(t, 100*tick)
+	learn(m, 1, []uint64{1, 2}, 10*tick)
+	learn(m, 1, []uint64{1, 3}, 5*tick)
+	ensure(t, m)
+	if at, ok := m.NextDeadline(); !ok || at != 110*tick {
+		t.Errorf("next deadline is %v, %v", at, ok)
+	}
+	if n, _ := m.Vacuum(110*tick, 10); n != 3 {
+		t.Errorf("vacuum removed %d, want 3", n)
+	}
+}

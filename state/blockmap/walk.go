@@ -137,16 +137,15 @@ func (m *Map) Walk(chain []uint64, now time.Duration, w *Walk) {
 
 // descend looks blocks up until one is unknown, which it tells.
 func (m *Map) descend(chain []uint64, now uint32, w *Walk) bool {
-	last, astray := uint32(0), 0
+	last, warmed := uint32(0), 1
 	for i, hash := range chain {
 		b := m.follow(last, hash)
 		if b == 0 {
 			return false
 		}
-		if b != last+1 {
-			if astray++; astray%warmGroup == 2 {
-				w.touched += m.warm(chain[i+1:])
-			}
+		if b != last+1 && i >= warmed {
+			w.touched += m.warm(chain[i+1:])
+			warmed = i + warmGroup
 		}
 		last = b
 		e := m.entries.at(b)
