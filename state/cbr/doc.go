@@ -75,6 +75,10 @@
 // as it is: "E", an optional minus, its digits, "+", and what to add to it. Other
 // numbers are spelled as in the body.
 //
+// A writer that is also a Marker is told where each of the last messages ends: a
+// follow-up repeats the messages of the request before it, so one of these ends
+// is that request's own, even where it falls inside a block.
+//
 // The grammar can be read back without ambiguity, so two requests have the same
 // CBR only if they are the same by the rules above.
 //

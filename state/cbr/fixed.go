@@ -16,15 +16,9 @@ const (
 // fixed is the state of reading one such object.
 type fixed struct {
 	shape   shape
-	base    int // of its members among the encoder's
-	keys    keySet
+	base    int  // of its members among the encoder's
 	settled bool // so far the members are in order, each once, and all count
 }
-
-// cacheControls are the members of a content part that steer a provider's prompt
-// cache and reach no template. Clients move them to the newest message with every
-// turn, so that they would change a prefix that the engine sees unchanged.
-var cacheControls = []string{"cache_control", "prompt_cache_breakpoint"}
 
 // open enters the object at hand.
 func (e *Encoder) open(s shape) (f fixed, more, ok bool) {
@@ -33,21 +27,37 @@ func (e *Encoder) open(s shape) (f fixed, more, ok bool) {
 	return f, more, ok
 }
 
-// add takes in the member just read, the last one of the encoder's list.
+// add takes in the member just read, the last one of the encoder's list. One that
+// is absent goes at once, unless there may be one before that it overrides.
 func (e *Encoder) add(f *fixed, at int) {
 	m := *e.endMember(at)
-	key := e.keyOf(m)
-	seen := f.keys.add(key)
 	if e.absent(f.shape, m) {
-		if !seen {
+		if !e.mayOverride(f, at) {
 			e.members, e.out = e.members[:at], e.out[:m.key]
 			return
 		}
 		f.settled = false
 	}
-	if at > f.base && f.shape.compare(e.keyOf(e.members[at-1]), key) >= 0 {
+	if at > f.base && f.shape.compare(e.keyOf(e.members[at-1]), e.keyOf(m)) >= 0 {
 		f.settled = false
 	}
+}
+
+// fewMembers is how many members are worth comparing a key with. In an object
+// that has more, it is left to sorting to find those that repeat.
+const fewMembers = 16
+
+func (e *Encoder) mayOverride(f *fixed, at int) bool {
+	if at-f.base > fewMembers {
+		return true
+	}
+	key := e.keyOf(e.members[at])
+	for _, m := range e.members[f.base:at] {
+		if bytes.Equal(e.keyOf(m), key) {
+			return true
+		}
+	}
+	return false
 }
 
 // absent reports whether a member means the same as none at all.
@@ -57,12 +67,19 @@ func (e *Encoder) absent(s shape, m member) bool {
 	}
 	switch s {
 	case part:
-		key := e.keyOf(m)
-		return string(key) == cacheControls[0] || string(key) == cacheControls[1]
+		return steersCache(e.keyOf(m))
 	case item:
 		return string(e.keyOf(m)) == "type" && isText(e.valueOf(m), "message")
 	}
 	return false
+}
+
+// steersCache reports whether a member of a content part steers a provider's
+// prompt cache. It reaches no template, but clients move it to the newest message
+// with every turn: taken in, it would change a prefix that the engine sees
+// unchanged.
+func steersCache(key []byte) bool {
+	return string(key) == "cache_control" || string(key) == "prompt_cache_breakpoint"
 }
 
 // compare orders keys. Below the top level a role, a type and the ID of a call

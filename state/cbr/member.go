@@ -20,26 +20,25 @@ type run struct{ first, last uint32 }
 // nearly all objects the search for members that repeat.
 type keySet uint64
 
-// add adds a key and reports whether it may have been there.
-func (set *keySet) add(key []byte) bool {
-	bit := keyBit(key)
+// add adds the key of a bit and reports whether it may have been there.
+func (set *keySet) add(bit keySet) bool {
 	seen := *set&bit != 0
 	*set |= bit
 	return seen
 }
 
-// keyBit mixes the length and both ends of a key, where keys of one object differ.
-func keyBit(key []byte) keySet {
-	sum := uint64(len(key))
-	switch n := len(key); {
-	case n >= 8:
-		sum ^= binary.LittleEndian.Uint64(key) ^ 3*binary.LittleEndian.Uint64(key[n-8:])
-	case n >= 4:
-		sum ^= uint64(binary.LittleEndian.Uint32(key)) | uint64(binary.LittleEndian.Uint32(key[n-4:]))<<32
-	case n > 0:
-		sum ^= uint64(key[0])<<8 | uint64(key[n/2])<<16 | uint64(key[n-1])<<24
+// keyBit is the bit of a member's key: of its length and its first and last eight
+// bytes, where keys of one object differ. The first eight may reach past the end
+// of a short key, and of the output, into the slack that reading the key has left.
+func (e *Encoder) keyBit(m member) keySet {
+	n := m.value - m.key
+	word := binary.LittleEndian.Uint64(e.out[m.key : m.key+8])
+	if n < 8 {
+		word &= 1<<(8*n) - 1
+	} else {
+		word ^= 3 * binary.LittleEndian.Uint64(e.out[m.value-8:m.value])
 	}
-	return 1 << (sum * 0x9E3779B97F4A7C15 >> 58)
+	return 1 << ((word ^ uint64(n)) * 0x9E3779B97F4A7C15 >> 58)
 }
 
 // beginMember reads a key and opens a member for it.
@@ -75,7 +74,7 @@ func (e *Encoder) object() bool {
 			return false
 		}
 		m := e.endMember(at)
-		repeats = keys.add(e.keyOf(*m)) || repeats
+		repeats = keys.add(e.keyBit(*m)) || repeats
 		more, ok = e.next('}')
 	}
 	if repeats {

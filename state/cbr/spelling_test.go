@@ -185,6 +185,22 @@ func TestLastOfDuplicateMembersCounts(t *testing.T) {
 	wantSame(t, Chat, chatWith(`,"tools":{"a":{"x":2},"b":null}`), chatWith(`,"tools":{"a":{"x":1},"b":{"a":1},"a":{"x":1,"x":2},"b":null}`))
 }
 
+func TestNullCountsInLargeObjectsAsInSmallOnes(t *testing.T) {
+	for _, size := range []int{1, 2, fewMembers, fewMembers + 1, 3 * fewMembers} {
+		var some, fewer strings.Builder
+		for i := range size {
+			fmt.Fprintf(&some, `,"k%d":1`, i)
+			if i > 0 {
+				fmt.Fprintf(&fewer, `,"k%d":1`, i)
+			}
+		}
+		wantSame(t, Chat, chatWith(some.String()), chatWith(some.String()+`,"z":null`))
+		wantSame(t, Chat, chatWith(fewer.String()), chatWith(some.String()+`,"k0":null`))
+		wantSame(t, Chat, withMessages(`{"role":"user"`+fewer.String()+`}`), withMessages(`{"role":"user"`+some.String()+`,"k0":null}`))
+		wantSame(t, Chat, chatWith(some.String()), chatWith(some.String()+`,"k0":null,"k0":1`))
+	}
+}
+
 func TestLoneSurrogatesAreKeptApart(t *testing.T) {
 	all := []string{`\ud800`, `\udc00`, `\udfff`, `\udbff`, `\udc00\ud800`, `\ud800\ud800`, `\ud800x`, `\ud800\n`, `�`, `\ud800\udc00`, `\ud800\ue000`}
 	for i, a := range all {

@@ -17,6 +17,13 @@
 // two prompts part more exactly and cost more entries in the block map; a large
 // block forgets up to one block less a byte of what is shared.
 //
+// # Marks
+//
+// A mark names all bytes up to a point inside a block: it is the hash of the name
+// of the block before and of the piece of the block so far, under a key that
+// differs in its second half, so that it can be no block's name. Marks at the
+// ends of messages find the request before where a turn is shorter than a block.
+//
 // # Key
 //
 // The key is 16 bytes, read as two little-endian halves as SipHash reads them.
