@@ -72,7 +72,7 @@ func TestFloodOfDistinctPromptsStaysWithinTheBound(t *testing.T) {
 	if used := heapAlloc() - before; used > maxBytes+base {
 		t.Errorf("the heap has grown by %d, the bound is %d", used, maxBytes)
 	}
-	if refused == 0 || s.Evicted < uint64(3*m.capacity()) || s.Locations < m.capacity()-piece {
+	if refused == 0 || s.Evicted < uint64(3*m.capacity()) || s.Locations < m.capacity()-maxPiece {
 		t.Errorf("%d refused, stats are %+v", refused, s)
 	}
 	ensure(t, m)

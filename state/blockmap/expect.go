@@ -10,7 +10,7 @@ func (m *Map) Expect(s state.Slot, chain []uint64) bool {
 	m.slots.make(s)
 	t := &m.tentative
 	for done := 0; done < len(chain); {
-		n := min(len(chain)-done, piece)
+		n := min(len(chain)-done, m.piece)
 		k := t.expectPiece(s, chain[done:done+n], &m.slots)
 		done += k
 		if k < n {
@@ -38,8 +38,8 @@ func (t *tentative) expectPiece(s state.Slot, chain []uint64, slots *slots) int 
 // Unexpect takes back one Expect that returned true. A Void in between has
 // voided the tentative locations, and they still have to be taken back.
 func (m *Map) Unexpect(s state.Slot, chain []uint64) {
-	for hi := len(chain); hi > 0; hi -= piece {
-		m.tentative.unexpectPiece(s, chain[max(0, hi-piece):hi], &m.slots)
+	for hi := len(chain); hi > 0; hi -= m.piece {
+		m.tentative.unexpectPiece(s, chain[max(0, hi-m.piece):hi], &m.slots)
 	}
 }
 

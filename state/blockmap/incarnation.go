@@ -26,7 +26,7 @@ func (m *Map) current(s state.Slot, st *slotState) uint16 {
 		return st.inc
 	}
 	if m.freeInc == 0 && m.incs.full() {
-		m.reclaim(piece)
+		m.reclaim(m.piece)
 	}
 	id := m.freeInc
 	switch {

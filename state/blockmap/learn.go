@@ -8,7 +8,8 @@ import (
 
 // Learn records that s, in generation gen, holds every block of chain, and
 // refreshes what is known of it already. It returns how many locations are
-// new. It does nothing if gen is not the current generation of s.
+// new, those included that had expired, or that the mirror had evicted while a
+// long chain was being learned. It does nothing if gen is not the current generation of s.
 //
 // The chain is linked from its leaf to its root, so that the root is the most
 // recent: eviction takes leaves first, and what a backend holds stays closed
@@ -22,9 +23,8 @@ func (m *Map) Learn(s state.Slot, gen uint64, chain []uint64, now time.Duration)
 		bound = min(bound, int(mirror))
 	}
 	chain = chain[:bound]
-	step := min(piece, m.capacity())
 	for hi := len(chain); hi > 0; {
-		lo := (hi - 1) / step * step
+		lo := (hi - 1) / m.piece * m.piece
 		n, ok := m.learnPiece(s, gen, chain, lo, hi, ticks(now))
 		added += n
 		if !ok {
@@ -53,25 +53,14 @@ func (m *Map) learnPiece(s state.Slot, gen uint64, chain []uint64, lo, hi int, n
 
 	in := m.incs.at(uint32(inc))
 	l := learner{inc: inc, now: uint32(now), deadline: m.deadline(in, uint32(now))}
-	warmed := 1
 	if lo > 0 {
 		l.parent = m.lookup(chain[lo-1])
 	}
-	for i, hash := range chain[lo:hi] {
-		last := l.parent
-		l.path[i] = m.learnBlock(&l, hash)
-		if i >= warmed && (l.parent != last+1 || l.added > 0) {
-			m.touched += m.warm(chain[lo+i+1 : hi])
-			warmed = i + warmGroup
-		}
-	}
-	for i := hi - lo - 1; i >= 0; i-- {
-		m.touch(l.path[i], l.deadline)
-	}
+	m.learnBlocks(&l, chain[lo:hi])
 	if hi < len(chain) {
 		m.adoptOrphan(m.lookup(chain[hi]), l.parent)
 	}
-	m.trim(st, in, 2*piece)
+	m.trim(st, in, 2*m.piece)
 	m.publish(in)
 	return l.added, true
 }
@@ -83,7 +72,7 @@ type learner struct {
 	deadline uint32
 	parent   uint32 // the block before, 0 at the root
 	added    int
-	path     [piece]uint32 // the locations so far
+	path     [maxPiece]uint32 // the locations so far
 }
 
 // deadline of what is learned now. The list is ordered by deadline, so where a
@@ -97,6 +86,23 @@ func (m *Map) deadline(in *incarnation, now uint32) uint32 {
 		}
 	}
 	return deadline
+}
+
+// learnBlocks finds or adds the locations from the root on, where each block
+// has its parent at hand, then links them from the leaf on.
+func (m *Map) learnBlocks(l *learner, chain []uint64) {
+	warmed := 1
+	for i, hash := range chain {
+		last := l.parent
+		l.path[i] = m.learnBlock(l, hash)
+		if i >= warmed && (l.parent != last+1 || l.added > 0) {
+			m.touched += m.warm(chain[i+1:])
+			warmed = i + warmGroup
+		}
+	}
+	for i := len(chain) - 1; i >= 0; i-- {
+		m.touch(l.path[i], l.deadline)
+	}
 }
 
 // learnBlock returns the location of the block, added if need be.
@@ -147,41 +153,5 @@ func (m *Map) makeRoom(n int, now uint32) {
 			m.evicted++
 		}
 		m.remove(i)
-	}
-}
-
-// Forget drops the locations of s of chain[from:], which the engine has
-// evidently evicted. What s holds of other chains with the same prefix stays:
-// until that is refreshed or gone, a walk may believe that s holds the gap too.
-func (m *Map) Forget(s state.Slot, chain []uint64, from int) {
-	from = max(from, 0)
-	for hi := len(chain); hi > from; hi -= piece {
-		m.forgetPiece(s, chain[max(from, hi-piece):hi])
-	}
-}
-
-func (m *Map) forgetPiece(s state.Slot, chain []uint64) {
-	st := m.slots.get(s)
-	if st == nil {
-		return
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if st.inc == 0 {
-		return
-	}
-	for i := len(chain) - 1; i >= 0; i-- {
-		b := m.lookup(chain[i])
-		if b == 0 {
-			continue
-		}
-		location := m.find(b, st.inc)
-		if location == 0 {
-			continue
-		}
-		if e := m.entries.at(b); e.fan > 0 {
-			e.version |= ragged
-		}
-		m.remove(location)
 	}
 }

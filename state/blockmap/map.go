@@ -2,9 +2,9 @@ package blockmap
 
 import "sync"
 
-// piece is how many locations are written for each hold of the lock, so that a
-// reader never waits for a whole long chain.
-const piece = 256
+// maxPiece is how many locations are written for each hold of the lock, so that
+// a reader never waits for a whole long chain.
+const maxPiece = 256
 
 // Map says which backend is believed to hold which block. It is safe for
 // concurrent use; readers don't block each other.
@@ -12,6 +12,7 @@ type Map struct {
 	ttl      uint32 // ticks
 	maxBytes int64
 	slots    slots
+	piece    int // maxPiece, less in a map that small and in tests
 
 	tentative tentative // has a lock of its own
 
@@ -48,6 +49,7 @@ func New(c Config) (*Map, error) {
 // where the reserved 0 counts.
 func newMap(c Config, entries, pairs uint32) *Map {
 	return &Map{
+		piece:     min(maxPiece, int(entries)-1),
 		ttl:       ttlTicks(c.TTL),
 		maxBytes:  c.MaxBytes,
 		entries:   newPool[entry](entries),

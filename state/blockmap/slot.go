@@ -94,7 +94,7 @@ func (m *Map) shrink(st *slotState) bool {
 		return false
 	}
 	in := m.incs.at(uint32(st.inc))
-	more := m.trim(st, in, piece)
+	more := m.trim(st, in, m.piece)
 	m.publish(in)
 	return more
 }

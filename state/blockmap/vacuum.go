@@ -8,7 +8,7 @@ import "time"
 func (m *Map) Vacuum(now time.Duration, limit int) (expired int, more bool) {
 	for {
 		var n int
-		n, more = m.vacuumPiece(ticks(now), min(limit-expired, piece))
+		n, more = m.vacuumPiece(ticks(now), min(limit-expired, m.piece))
 		expired += n
 		if !more || expired >= limit {
 			return expired, more
