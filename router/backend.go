@@ -35,7 +35,7 @@ type Backend struct {
 	Slot state.Slot
 
 	standing atomic.Uint32
-	speed    atomic.Uint64 // float64 bits
+	slow     atomic.Uint64 // 1/speed, as float64 bits
 	bypass   atomic.Int64
 
 	cacheTokens atomic.Int64 // size of its KV cache, 0 unknown
@@ -56,7 +56,10 @@ func (b *Backend) Standing() Standing { return Standing(b.standing.Load()) }
 func (b *Backend) SetStanding(s Standing) { b.standing.Store(uint32(s)) }
 
 // Speed is the backend's speed relative to others: 1 for an ordinary one.
-func (b *Backend) Speed() float64 { return math.Float64frombits(b.speed.Load()) }
+func (b *Backend) Speed() float64 { return 1 / b.slowness() }
+
+// slowness is 1 over the speed, which decisions multiply loads by.
+func (b *Backend) slowness() float64 { return math.Float64frombits(b.slow.Load()) }
 
 // SetSpeed sets the relative speed, clamped to [0.01, 1000]. Load counts for
 // less on a faster backend; a slow start is a speed that grows to its weight.
@@ -64,7 +67,7 @@ func (b *Backend) SetSpeed(s float64) {
 	if !(s >= 0.01) {
 		s = 0.01
 	}
-	b.speed.Store(math.Float64bits(min(s, 1000)))
+	b.slow.Store(math.Float64bits(1 / min(s, 1000)))
 }
 
 // Bypass is the number of requests the engine reports beyond ours.

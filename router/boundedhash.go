@@ -26,18 +26,18 @@ func (boundedHash) order(q *question) {
 	}
 	key := q.req.Chain[min(hashedBlocks, len(q.req.Chain))-1]
 	bound := q.requestBound()
-	var best, spare *Backend
+	best, spare := -1, -1
 	var bestRank, spareLoad uint64
-	for _, b := range q.eligible {
+	for i, b := range q.eligible {
 		active := uint64(q.router.Active(b))
-		if spare == nil || active < spareLoad {
-			spare, spareLoad = b, active
+		if spare < 0 || active < spareLoad {
+			spare, spareLoad = i, active
 		}
-		if rank := rendezvous(key, b.ID); active < bound && (best == nil || rank > bestRank) {
-			best, bestRank = b, rank
+		if rank := rendezvous(key, b.ID); active < bound && (best < 0 || rank > bestRank) {
+			best, bestRank = i, rank
 		}
 	}
-	if best == nil {
+	if best < 0 {
 		best = spare
 	}
 	q.offer(best, 0)

@@ -52,24 +52,18 @@ func (costPolicy) looks() bool { return true }
 func (p costPolicy) order(q *question) {
 	d := &q.discount
 	d.prepare(q, p.c)
-	own := d.own(q)
-	for _, b := range q.eligible {
-		held := q.held(b)
-		cost := d.cost(q.gain(b, p.c.Pressure), held)
-		if held < own {
+	own := q.longest > d.sharedBytes // somebody has more than what is shared
+	for i, b := range q.eligible {
+		held := q.held[i]
+		cost := d.alone(held)
+		if held < d.sharedBytes {
+			cost += d.tail(q.gain(b, p.c.Pressure), held)
+		}
+		if own && held < q.longest {
 			cost += p.c.Move
 		}
-		q.offer(b, cost)
+		q.offer(i, cost)
 	}
-}
-
-// own is how much of the request its conversation's own backend holds: the
-// longest prefix, if it reaches beyond what several conversations share; else 0.
-func (d *discount) own(q *question) int64 {
-	if longest := q.longest(); longest > int64(d.shared)*d.blockBytes {
-		return longest
-	}
-	return 0
 }
 
 // levels is how finely g(b) is told apart: the cost of a chain's tail is worked
@@ -98,9 +92,11 @@ type discount struct {
 	perByte    float64 // cost of a byte that is not discounted
 	bytes      int64   // of the whole request
 	blockBytes int64
-	c          CostConfig
-	tails      [levels + 1][]float64 // tails[g][m]: cost of the shared blocks from m on
-	known      [levels + 1]bool
+	// sharedBytes are those of the shared blocks.
+	sharedBytes int64
+	c           CostConfig
+	tails       [levels + 1][]float64 // tails[g][m]: cost of the shared blocks from m on
+	known       [levels + 1]bool
 }
 
 func (d *discount) prepare(q *question, c CostConfig) {
@@ -110,20 +106,22 @@ func (d *discount) prepare(q *question, c CostConfig) {
 	for d.shared < len(d.fan) && d.fan[d.shared] > 1 {
 		d.shared++
 	}
+	d.sharedBytes = int64(d.shared) * d.blockBytes
 	d.known = [levels + 1]bool{}
 }
 
-// cost is the sum over what is novel beyond held bytes, at level g.
-func (d *discount) cost(g int, held int64) float64 {
-	sharedBytes := int64(d.shared) * d.blockBytes
-	alone := float64(max(d.bytes-max(held, sharedBytes), 0)) * d.perByte
-	if held >= sharedBytes {
-		return alone
-	}
+// alone is what the novel bytes that are not shared cost, with held bytes there.
+func (d *discount) alone(held int64) float64 {
+	return float64(max(d.bytes-max(held, d.sharedBytes), 0)) * d.perByte
+}
+
+// tail is what the shared blocks beyond held bytes cost at level g; held is less
+// than what is shared.
+func (d *discount) tail(g int, held int64) float64 {
 	if !d.known[g] {
 		d.fill(g)
 	}
-	return d.tails[g][held/d.blockBytes] + alone
+	return d.tails[g][held/d.blockBytes]
 }
 
 func (d *discount) fill(g int) {

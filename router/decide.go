@@ -1,6 +1,8 @@
 package router
 
 import (
+	"slices"
+
 	"kvca/state"
 	"kvca/state/ledger"
 )
@@ -11,30 +13,23 @@ func (q *question) decide(p policy) bool {
 	if len(q.eligible) == 0 {
 		return false
 	}
-	if q.pinned() {
-		q.offer(q.req.Pin, 0)
-		return true
+	if q.req.Pin != nil {
+		if i := slices.Index(q.eligible, q.req.Pin); i >= 0 {
+			q.offer(i, 0)
+			return true
+		}
 	}
 	p.order(q)
 	return true
 }
 
-// pinned is whether the backend that the request is pinned to can take it.
-func (q *question) pinned() bool {
-	for _, b := range q.eligible {
-		if b == q.req.Pin {
-			return true
-		}
-	}
-	return false
-}
-
 // ticket turns a grant into what the request carries on with.
 func (q *question) ticket(m *model, g Grant) *Ticket {
 	r, req := q.router, q.req
-	b := q.find(q.order.Candidates[g.Index].Slot)
+	chosen := q.offered[g.Index]
+	b := q.eligible[chosen]
 	t := &Ticket{
-		Decision: q.decision(g, b), Backend: b,
+		Decision: q.decision(g, chosen), Backend: b,
 		router: r, model: m, chain: req.Chain, id: q.order.ID, bytes: req.Bytes,
 		generation: r.locations.Generation(b.Slot),
 		teaches:    !req.SkipsCache && len(req.Chain)+len(req.Marks) > 0,
@@ -54,44 +49,35 @@ func (q *question) ticket(m *model, g Grant) *Ticket {
 	return t
 }
 
-// find returns the eligible backend in slot s; it is one, since candidates are.
-func (q *question) find(s state.Slot) *Backend {
-	for _, b := range q.eligible {
-		if b.Slot == s {
-			return b
-		}
-	}
-	return nil
-}
-
-func (q *question) decision(g Grant, b *Backend) Decision {
-	matched := 0
+// decision records that the eligible backend i was chosen.
+func (q *question) decision(g Grant, i int) Decision {
+	b, matched := q.eligible[i], 0
 	if !q.req.SkipsCache {
 		matched = q.walk.Matched(b.Slot)
 	}
 	return Decision{
-		Phase: q.phase.String(), Policy: q.router.PolicyOf(q.req.Model), Reason: q.reason(b),
+		Phase: q.phase.String(), Policy: q.router.PolicyOf(q.req.Model), Reason: q.reason(i),
 		ChainBlocks: q.chainBlocks(), MatchedBlocks: matched, NovelBlocks: q.chainBlocks() - matched,
 		Backend: b.ID, Owner: g.Owner, Degraded: g.Degraded, BlockUnit: "cbr",
 	}
 }
 
-// reason names the branch by which b was chosen.
-func (q *question) reason(b *Backend) Reason {
+// reason names the branch by which the eligible backend i was chosen.
+func (q *question) reason(i int) Reason {
 	switch {
 	case q.lastResort:
 		return ReasonLastResort
-	case q.req.Pin != nil && b == q.req.Pin:
+	case q.req.Pin != nil && q.eligible[i] == q.req.Pin:
 		return ReasonPinned
 	case !q.router.models.get(q.req.Model).policy.looks():
 		return ReasonPolicy
 	case q.chainBlocks() == 0 && len(q.req.Marks) == 0:
 		return ReasonNoChain
 	}
-	switch held, longest := q.held(b), q.longest(); {
-	case longest == 0:
+	switch {
+	case q.longest == 0:
 		return ReasonMiss
-	case held < longest:
+	case q.held[i] < q.longest:
 		return ReasonLoadOverride
 	default:
 		return ReasonHit
@@ -112,7 +98,7 @@ func (q *question) candidates(members []*Backend, chosen string) []Candidate {
 }
 
 func (q *question) candidate(b *Backend, offer *ledger.Candidate, chosen bool) Candidate {
-	c := Candidate{Backend: b.ID, Load: q.loadOf(b.Slot, b.Bypass(), b.Speed()), MatchedBlocks: q.walk.Matched(b.Slot)}
+	c := Candidate{Backend: b.ID, Load: q.loadOf(b.Slot, b.Bypass(), b.slowness()), MatchedBlocks: q.walk.Matched(b.Slot)}
 	c.Eligible, c.Why = offer != nil, "costs more"
 	switch {
 	case chosen:

@@ -17,7 +17,7 @@ func (g Guard) trips(q *question) bool {
 	}
 	candidates := -1.0
 	for _, c := range q.order.Candidates {
-		load := q.loadOf(c.Slot, c.Bypass, c.Speed)
+		load := q.loadOf(c.Slot, c.Bypass, c.Slowness)
 		if candidates < 0 || load < candidates {
 			candidates = load
 		}

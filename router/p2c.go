@@ -10,9 +10,8 @@ func (twoChoices) order(q *question) {
 	q.order.ByRequests = true
 	n := uint64(len(q.eligible))
 	first := q.router.cfg.Rand() % n
-	q.offer(q.eligible[first], 0)
+	q.offer(int(first), 0)
 	if n > 1 {
-		second := (first + 1 + q.router.cfg.Rand()%(n-1)) % n
-		q.offer(q.eligible[second], 0)
+		q.offer(int((first+1+q.router.cfg.Rand()%(n-1))%n), 0)
 	}
 }

@@ -1,6 +1,7 @@
 package router
 
 import (
+	"slices"
 	"time"
 
 	"kvca/state/blockmap"
@@ -17,32 +18,26 @@ type question struct {
 	now      time.Duration
 	phase    cbr.Phase
 	eligible []*Backend
+	// held is how many leading bytes each of the eligible need not compute,
+	// longest the greatest of them.
+	held    []int64
+	longest int64
 	// lastResort is true where nobody was eligible and the list holds those
 	// that may be tried anyway.
 	lastResort bool
 	walk       blockmap.Walk
 	mark       mark
 	order      ledger.Order
+	offered    []int // the candidates' places among the eligible
 	discount   discount
 }
 
 // chainBlocks is the number of blocks that may be matched.
 func (q *question) chainBlocks() int { return len(q.req.Chain) }
 
-// expected is how many leading blocks b holds or will hold.
-func (q *question) expected(b *Backend) int {
-	if q.req.SkipsCache {
-		return 0
-	}
-	return q.walk.Expected(b.Slot)
-}
-
-// held is how many leading bytes of the CBR b need not compute: its blocks, and
+// heldBy is how many leading bytes of the CBR b need not compute: its blocks, and
 // the rest of the request before this one, where it served that.
-func (q *question) held(b *Backend) int64 {
-	if q.req.SkipsCache {
-		return 0
-	}
+func (q *question) heldBy(b *Backend) int64 {
 	blocks := int64(q.walk.Expected(b.Slot)) * int64(q.router.cfg.BlockSize)
 	if q.mark.bytes > blocks && q.mark.heldBy(b.Slot) && blocks >= q.mark.blockBytes {
 		return q.mark.bytes
@@ -50,14 +45,32 @@ func (q *question) held(b *Backend) int64 {
 	return blocks
 }
 
+// weigh fills held and longest. Most requests of a large fleet are known to a
+// few of its backends or to none, and then there is nothing to look up.
+func (q *question) weigh() {
+	n := len(q.eligible)
+	q.held = slices.Grow(q.held[:0], n)[:n]
+	clear(q.held)
+	q.longest = 0
+	if q.req.SkipsCache || len(q.walk.Holders()) == 0 && q.mark.bytes == 0 {
+		return
+	}
+	for i, b := range q.eligible {
+		q.held[i] = q.heldBy(b)
+		q.longest = max(q.longest, q.held[i])
+	}
+}
+
 // novel is the prefill work in bytes of CBR that is left where held bytes are
 // there already.
 func (q *question) novel(held int64) int64 { return max(q.req.Bytes-held, 0) }
 
-// offer adds b to the order as a candidate that costs cost beyond its load.
-func (q *question) offer(b *Backend, cost float64) {
+// offer makes the eligible backend i a candidate that costs cost beyond its load.
+func (q *question) offer(i int, cost float64) {
+	b := q.eligible[i]
+	q.offered = append(q.offered, i)
 	q.order.Candidates = append(q.order.Candidates, ledger.Candidate{
-		Slot: b.Slot, Cost: cost, Speed: b.Speed(), Bypass: b.Bypass(), Novel: q.novel(q.held(b)),
+		Slot: b.Slot, Cost: cost, Slowness: b.slowness(), Bypass: b.Bypass(), Novel: q.novel(q.held[i]),
 	})
 }
 
@@ -71,6 +84,8 @@ func (r *Router) ask(req *Request, members []*Backend) *question {
 	q.admit(members)
 	r.locations.Walk(req.Chain, q.now, &q.walk)
 	q.findMark()
+	q.weigh()
+	q.offered = q.offered[:0]
 	q.order = ledger.Order{
 		Candidates:  q.order.Candidates[:0],
 		ActiveBytes: r.cfg.ActiveBytes,
@@ -106,16 +121,4 @@ func (q *question) admit(members []*Backend) {
 		}
 	}
 	q.lastResort = len(q.eligible) > 0
-}
-
-// longest is the longest prefix that any eligible backend holds, in bytes.
-func (q *question) longest() int64 {
-	if len(q.walk.Holders()) == 0 && q.mark.bytes == 0 {
-		return 0
-	}
-	best := int64(0)
-	for _, b := range q.eligible {
-		best = max(best, q.held(b))
-	}
-	return best
 }

@@ -6,5 +6,5 @@ type random struct{}
 func (random) looks() bool { return false }
 
 func (random) order(q *question) {
-	q.offer(q.eligible[q.router.cfg.Rand()%uint64(len(q.eligible))], 0)
+	q.offer(int(q.router.cfg.Rand()%uint64(len(q.eligible))), 0)
 }

@@ -8,6 +8,5 @@ type roundRobin struct{ next atomic.Uint64 }
 func (*roundRobin) looks() bool { return false }
 
 func (p *roundRobin) order(q *question) {
-	i := (p.next.Add(1) - 1) % uint64(len(q.eligible))
-	q.offer(q.eligible[i], 0)
+	q.offer(int((p.next.Add(1)-1)%uint64(len(q.eligible))), 0)
 }

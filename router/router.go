@@ -143,7 +143,7 @@ func (r *Router) Explain(req *Request, members []*Backend) (Decision, error) {
 		return Decision{}, ErrNoBackend
 	}
 	grant := Grant{Grant: r.loads.Peek(&q.order)}
-	d := q.decision(grant, q.find(q.order.Candidates[grant.Index].Slot))
+	d := q.decision(grant, q.offered[grant.Index])
 	d.Candidates = q.candidates(members, d.Backend)
 	return d, nil
 }

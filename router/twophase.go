@@ -11,22 +11,27 @@ func (twoPhase) looks() bool { return true }
 
 func (p twoPhase) order(q *question) {
 	if q.phase == cbr.FollowUp && !q.req.SkipsCache && q.walk.Divergence > 0 {
-		for _, b := range q.eligible {
+		for i, b := range q.eligible {
 			if q.walk.Matched(b.Slot) >= q.walk.Divergence {
-				q.offer(b, 0)
+				q.offer(i, 0)
 			}
 		}
 		if len(q.order.Candidates) > 0 && !p.guard.trips(q) {
 			return
 		}
-		q.order.Candidates = q.order.Candidates[:0]
+		q.withdraw()
 	}
 	q.offerAll()
 }
 
 // offerAll makes everyone eligible a candidate, so that load alone decides.
 func (q *question) offerAll() {
-	for _, b := range q.eligible {
-		q.offer(b, 0)
+	for i := range q.eligible {
+		q.offer(i, 0)
 	}
+}
+
+// withdraw takes all offers back.
+func (q *question) withdraw() {
+	q.order.Candidates, q.offered = q.order.Candidates[:0], q.offered[:0]
 }

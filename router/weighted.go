@@ -26,12 +26,12 @@ func (weighted) looks() bool { return true }
 
 func (p weighted) order(q *question) {
 	least := int64(p.w.MinBlocks) * int64(q.router.cfg.BlockSize)
-	if longest := q.longest(); longest == 0 || longest < least || p.tooBusy(q, longest) {
+	if q.longest == 0 || q.longest < least || p.tooBusy(q) {
 		q.offerAll()
 		return
 	}
-	for _, b := range q.eligible {
-		q.offer(b, -p.w.Cache*float64(q.held(b))/float64(q.req.Bytes))
+	for i, held := range q.held {
+		q.offer(i, -p.w.Cache*float64(held)/float64(q.req.Bytes))
 	}
 	if _, most := q.loadRange(); most > 0 {
 		q.order.LoadScale = p.w.Load / most
@@ -39,11 +39,11 @@ func (p weighted) order(q *question) {
 }
 
 // tooBusy is whether the guard trips for those that hold the longest prefix.
-func (p weighted) tooBusy(q *question, longest int64) bool {
-	defer func() { q.order.Candidates = q.order.Candidates[:0] }()
-	for _, b := range q.eligible {
-		if q.held(b) == longest {
-			q.offer(b, 0)
+func (p weighted) tooBusy(q *question) bool {
+	defer q.withdraw()
+	for i, held := range q.held {
+		if held == q.longest {
+			q.offer(i, 0)
 		}
 	}
 	return p.guard.trips(q)

@@ -13,7 +13,7 @@ import (
 func order(id uint64, slots ...state.Slot) *Order {
 	o := &Order{ID: ID{id, 1}, ActiveBytes: 512, LoadScale: 1, Tie: id}
 	for _, s := range slots {
-		o.Candidates = append(o.Candidates, Candidate{Slot: s, Speed: 1, Novel: 1000})
+		o.Candidates = append(o.Candidates, Candidate{Slot: s, Slowness: 1, Novel: 1000})
 	}
 	return o
 }
@@ -54,8 +54,8 @@ func TestLoadIsScaledBySpeedBypassAndCost(t *testing.T) {
 		{"cost", func(o *Order) { o.Candidates[0].Cost = 1 }, 1},
 		{"bypass", func(o *Order) { o.Candidates[0].Bypass = 3 }, 1},
 		{"speed", func(o *Order) {
-			o.Candidates[0].Bypass, o.Candidates[0].Speed = 3, 4
-			o.Candidates[1].Bypass, o.Candidates[1].Speed = 1, 1
+			o.Candidates[0].Bypass, o.Candidates[0].Slowness = 3, 0.25
+			o.Candidates[1].Bypass, o.Candidates[1].Slowness = 1, 1
 		}, 0},
 		{"scale zero leaves the cost", func(o *Order) {
 			o.LoadScale = 0
@@ -246,7 +246,7 @@ func BenchmarkReserveRelease(b *testing.B) {
 			l := New()
 			o := order(0)
 			for s := range n {
-				o.Candidates = append(o.Candidates, Candidate{Slot: state.Slot(s), Speed: 1, Novel: 1000})
+				o.Candidates = append(o.Candidates, Candidate{Slot: state.Slot(s), Slowness: 1, Novel: 1000})
 			}
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {

@@ -6,8 +6,8 @@ import "kvca/state"
 type Candidate struct {
 	// Cost is what choosing this backend costs beyond its load, in bytes of CBR.
 	Cost float64
-	// Speed divides the backend's load: its speed relative to others, above zero.
-	Speed float64
+	// Slowness multiplies the backend's load: 1 over its speed relative to others.
+	Slowness float64
 	// Novel is the prefill work in bytes of CBR that would be booked on it.
 	Novel int64
 	// Bypass is how many requests its engine runs beyond those booked here.
@@ -96,7 +96,7 @@ func (l *Ledger) score(o *Order, c *Candidate) float64 {
 	if !o.ByRequests {
 		weight = load.Bytes(o.ActiveBytes)
 	}
-	return o.LoadScale*weight/c.Speed + c.Cost
+	return o.LoadScale*weight*c.Slowness + c.Cost
 }
 
 // add books id on c. The caller holds the lock.
