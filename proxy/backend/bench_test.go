@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"strconv"
 	"syscall"
 	"testing"
@@ -68,38 +70,64 @@ func BenchmarkPlainTransport(b *testing.B) {
 	}
 }
 
-// TestIdleCost measures what watching a hundred idle backends costs. The engines
-// share the process, so that about half of it is theirs. Run it with
-// KVCA_IDLE_COST=30s.
+// TestIdleCost measures what watching a hundred idle backends costs: run it with
+// KVCA_IDLE_COST=30s. The engines are another process, this test again.
 func TestIdleCost(t *testing.T) {
 	span, err := time.ParseDuration(os.Getenv("KVCA_IDLE_COST"))
 	if err != nil {
 		t.Skip("set KVCA_IDLE_COST to a duration")
 	}
-	metrics := capture(t, "vllm_idle.txt")
-	engine := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/metrics" {
-			_, _ = w.Write(metrics)
-		}
-	}))
-	defer engine.Close()
+	if address := os.Getenv("KVCA_IDLE_ENGINE"); address != "" {
+		idleEngine(t, address, 2*span+time.Minute)
+		return
+	}
+	address := freeAddress(t)
+	engine := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestIdleCost$")
+	engine.Env = append(os.Environ(), "KVCA_IDLE_ENGINE="+address)
+	if err := engine.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = engine.Wait() }()
+	defer func() { _ = engine.Process.Kill() }()
+	time.Sleep(time.Second)
 	pool, err := NewPool(PoolConfig{}, newFakeSlots())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer pool.Close()
 	for i := range 100 {
-		if err := pool.Add(Config{ID: fmt.Sprint(i), URL: engine.URL, Models: []string{"m"}}); err != nil {
+		if err := pool.Add(Config{ID: fmt.Sprint(i), URL: "http://" + address}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	time.Sleep(25 * time.Second) // until the scrapes have slowed down
+	if got, _ := pool.Model("m"); len(got) != 100 {
+		t.Fatalf("%d members", len(got))
+	}
 	before := processorTime(t)
 	time.Sleep(span)
-	t.Logf("%.4f cores for 100 backends and their engines", (processorTime(t)-before).Seconds()/span.Seconds())
+	t.Logf("%.4f cores for 100 backends", (processorTime(t)-before).Seconds()/span.Seconds())
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().String()
+}
+
+func idleEngine(t *testing.T, address string, life time.Duration) {
+	e := &engine{health: 200, models: []string{"m"}, metrics: string(capture(t, "vllm_idle.txt")), hits: map[string]int{}}
+	s := &http.Server{Addr: address, Handler: e}
+	time.AfterFunc(life, func() { _ = s.Close() })
+	_ = s.ListenAndServe()
 }
 
 func processorTime(t *testing.T) time.Duration {
+	t.Helper()
 	var use syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &use); err != nil {
 		t.Fatal(err)

@@ -222,3 +222,14 @@ func TestProbesReuseTheirConnection(t *testing.T) {
 		}
 	})
 }
+
+func TestLongHealthIntervalDoesNotDelayAReturn(t *testing.T) {
+	inFleet(t, 1, PoolConfig{HealthInterval: time.Hour}, func(t *testing.T, f *fleet) {
+		f.engines["a"].kill()
+		_, _ = post(t.Context(), f.backend("a"))
+		time.Sleep(10 * time.Minute)
+		f.engines["a"].start()
+		time.Sleep(5 * time.Second)
+		f.wantStanding("a", router.Available)
+	})
+}

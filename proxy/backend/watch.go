@@ -13,7 +13,9 @@ const (
 	downSlowAfter = time.Minute
 
 	modelsInterval   = 30 * time.Second
-	noMetricsRetry   = time.Minute            // for engines without /metrics
+	noMetricsRetry   = time.Minute // for engines without /metrics
+	beatsPerCheck    = 10          // wakes of all watchers together in a HealthInterval
+	longestBeat      = 200 * time.Millisecond
 	slowStartSteps   = 20                     // speed steps from a tenth to the whole
 	leastProbeGap    = 100 * time.Millisecond // between probes that are asked for
 	idleScrapeHealth = 8                      // health checks to a scrape of an idle backend
@@ -32,6 +34,7 @@ type watcher struct {
 	nextScrape time.Time
 	nextModels time.Time
 
+	modelsRetry  time.Duration // doubles while the model list can't be read
 	scrapeEvery  time.Duration
 	scrapeMisses int
 	cacheTokens  int // last told
@@ -161,9 +164,11 @@ func (w *watcher) discover(ctx context.Context) {
 	cards, err := w.fetchCards(ctx)
 	if err != nil {
 		w.pool.log.Debug("backend models not read", "backend", w.config.ID, "error", err)
-		w.nextModels = time.Now().Add(jitter(downInterval))
+		w.modelsRetry = min(max(2*w.modelsRetry, downInterval), modelsInterval)
+		w.nextModels = time.Now().Add(jitter(w.modelsRetry))
 		return
 	}
+	w.modelsRetry = 0
 	if len(cards) == 0 && len(w.config.Models) == 0 && !w.warned {
 		w.warned = true
 		w.pool.log.Warn("backend lists no models: configure them", "backend", w.config.ID)
@@ -219,7 +224,15 @@ func (w *watcher) pause() time.Duration {
 		w.nextHealth = until
 		earlier(until)
 	}
-	return max(time.Until(next), 0)
+	return max(w.onBeat(next), 0)
+}
+
+// onBeat is the time to next, rounded up to the pool's beat. Waking the process
+// costs more than a probe: on a beat, many watchers share a wake.
+func (w *watcher) onBeat(next time.Time) time.Duration {
+	beat := min(w.pool.config.HealthInterval/beatsPerCheck, longestBeat)
+	since := next.Sub(w.pool.started)
+	return time.Until(w.pool.started.Add((since + beat - 1) / beat * beat))
 }
 
 // jitter keeps watchers out of step: 0.9 to 1.1 times d.
