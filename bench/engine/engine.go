@@ -146,7 +146,7 @@ func (e *Engine) CachedBlocks() int { return len(e.pool.byHash) }
 
 // Cached is how many leading blocks of a prompt are in the cache now. A prompt that ends with the last of them still computes
 // that one again.
-func (e *Engine) Cached(blocks []uint64) int { return e.pool.leading(blocks, len(blocks)) }
+func (e *Engine) Cached(blocks []uint64) int { return e.pool.leading(blocks) }
 
 // Stats returns the counters.
 func (e *Engine) Stats() Stats { return e.stats }

@@ -32,38 +32,40 @@ func newPool(size int) *pool {
 // free is how many blocks can be taken now, evicting whatever is idle.
 func (p *pool) free() int { return p.size - p.held }
 
-// leading counts the blocks at the head of the chain that are in the cache, up to limit.
-func (p *pool) leading(chain []uint64, limit int) int {
-	limit = min(limit, len(chain))
-	for i := range limit {
-		if _, ok := p.byHash[chain[i]]; !ok {
+// leading counts the blocks at the head of the chain that are in the cache.
+func (p *pool) leading(chain []uint64) int {
+	for i, h := range chain {
+		if _, ok := p.byHash[h]; !ok {
 			return i
 		}
 	}
-	return limit
+	return len(chain)
 }
 
-// idleAmong counts which of these cached blocks no request holds: pinning them uses up free blocks too.
-func (p *pool) idleAmong(chain []uint64) int {
-	n := 0
-	for _, h := range chain {
-		if p.blocks[p.byHash[h]].refs == 0 {
-			n++
+// find appends the cached blocks at the head of the chain, up to limit, and counts those that no request holds: pinning them uses
+// up free blocks too.
+func (p *pool) find(list []int32, chain []uint64, limit int) (found []int32, idle int) {
+	for _, h := range chain[:min(limit, len(chain))] {
+		i, ok := p.byHash[h]
+		if !ok {
+			break
+		}
+		list = append(list, i)
+		if p.blocks[i].refs == 0 {
+			idle++
 		}
 	}
-	return n
+	return list, idle
 }
 
-// pin takes a reference on a block found by its hash.
-func (p *pool) pin(hash uint64) int32 {
-	i := p.byHash[hash]
+// pin takes a reference on a cached block.
+func (p *pool) pin(i int32) {
 	b := &p.blocks[i]
 	if b.refs == 0 {
 		p.unlink(i)
 		p.held++
 	}
 	b.refs++
-	return i
 }
 
 // take returns a block without content, held once: a spare one, else one never used, else the one evicted first. The caller has

@@ -64,8 +64,11 @@ func (e *Engine) growth(m int) int {
 
 // progress accounts the steps of an unfinished run that are over, for callers that want each token.
 func (e *Engine) progress(now time.Duration, emit func(Event)) {
+	if !e.tokens {
+		return
+	}
 	k := e.run.ended(now)
-	if !e.tokens || k == e.run.done {
+	if k == e.run.done {
 		return
 	}
 	e.account(k - e.run.done)

@@ -141,16 +141,17 @@ func (e *Engine) admit(b *batch) {
 // reserve pins what the cache has of s and takes blocks for the rest of what is to be computed. At least one token is always left
 // to compute, for there must be something to sample from.
 func (e *Engine) reserve(s *seq) bool {
-	chain := s.chain(e.p.BlockTokens)
-	hits := e.pool.leading(chain, (s.target-1)/e.p.BlockTokens)
-	need := e.p.blocksFor(s.target) - hits
-	if need > e.pool.free()-e.pool.idleAmong(chain[:hits]) {
+	blocks := e.p.blocksFor(s.target)
+	s.held = slices.Grow(s.held[:0], e.p.blocksFor(s.PromptTokens+s.OutputTokens))
+	found, idle := e.pool.find(s.held, s.chain(e.p.BlockTokens), (s.target-1)/e.p.BlockTokens)
+	hits := len(found)
+	if blocks-hits > e.pool.free()-idle {
 		return false
 	}
-	for _, h := range chain[:hits] {
-		s.held = append(s.held, e.pool.pin(h))
+	for _, i := range found {
+		e.pool.pin(i)
 	}
-	for range need {
+	for s.held = found; len(s.held) < blocks; {
 		s.held = append(s.held, e.pool.take())
 	}
 	s.computed, s.running = hits*e.p.BlockTokens, true
