@@ -23,10 +23,10 @@
 // Engines read the top level, a message (or item of a responses input) and a
 // content part into fixed models. There, the order of members does not matter, a
 // null is as good as none, and a number is its value: 1, 1.0 and 10e-1 are one.
-// A string as content is a list of one text part (for responses, input_text or
-// for an assistant's output_text), and so is a string within such a list. A string
-// input is a list of one user item, an item without a type is a message, and a
-// list of one completion prompt is that prompt.
+// A string as content is a list of one text part, and a string within such a list
+// is one too; the texts of responses may be called input_text or output_text, by
+// the role of their item. A string input is a list of one user item, an item
+// without a type is a message, and a list of one completion prompt is that prompt.
 //
 // Below these levels (tool schemas, tool calls, documents, template arguments,
 // unknown members) templates print what they were given. There, everything counts
@@ -39,7 +39,7 @@
 //
 // Text is UTF-8, its JSON escapes decoded. An escaped surrogate without its other
 // half, which Python's parser lets pass, becomes the three bytes that UTF-8 would
-// have for it. The bytes F5 to FF therefore never occur in text; framing is made
+// have for it. The bytes F7 to FF therefore never occur in text; framing is made
 // of them, and needs no length and no escape:
 //
 //	CBR     = version endpoint member* [ F7 prompt ]
@@ -51,17 +51,16 @@
 //	        | FC member* FF             object
 //	        | FB number FF              number
 //	        | FA | F9 | F8              true, false, null
-//	prompt  = object*                   chat, messages: messages; responses: items
+//	prompt  = value*                    chat, messages: messages; responses: items
 //	        | value*                    completions: one string or array of token
 //	                                    IDs for each prompt
 //	content = FD part* FF
-//	part    = FE text FF                text part, or input_text part
-//	        | F6 text FF                output_text part
-//	        | FC member* FF             any other
+//	part    = FE text FF                text part with nothing but its text
+//	        | value                     any other
 //
 // The members of the configuration are sorted by the bytes of their keys, and
-// those of messages and parts as well, behind a role and a type. Objects below
-// keep the order they came in. The member that holds the endpoint's prompt
+// those of messages and parts as well, behind a role, a type and the ID of the
+// call that is answered (tool_call_id, tool_use_id). Objects below keep the order they came in. The member that holds the endpoint's prompt
 // (messages, prompt or input) is the last thing in the CBR, without a name or an
 // end: what a longer conversation adds comes after everything that the shorter
 // one has. The F7 sets an empty prompt apart from none. A prompt of another kind
@@ -95,7 +94,7 @@
 //
 // The output is at most twice the body and a few bytes, and scratch in proportion
 // to it: besides the output, 12 bytes for each member of the objects around the
-// place being read, and as many again for objects that have to be put in order.
+// place being read, and some 30 more where they have to be put in order.
 // Arrays and objects nest at most MaxDepth deep. Time is linear in the body, but
 // for the sorting of members. An Encoder keeps scratch of up to a few megabytes
 // and does not allocate for ordinary requests once it is warm.

@@ -33,14 +33,13 @@ type Encoder struct {
 	moved   []member
 	runs    []run
 
-	endpoint     Endpoint
-	modelSpan    [2]int
-	lastModel    string // of the request before, which often has the same
-	cutsPrompt   bool   // the engine cuts the prompt to leave room for the answer
-	ends         ends   // of the last prompt read
-	followUp     bool   // of the last prompt read
-	plainContent bool   // the last content read was a string
-	toolResult   bool   // the last content read has a tool's result
+	endpoint   Endpoint
+	modelSpan  [2]int
+	lastModel  string // of the request before, which often has the same
+	cutsPrompt bool   // the engine cuts the prompt to leave room for the answer
+	ends       ends   // of the last prompt read
+	followUp   bool   // of the last prompt read
+	toolResult bool   // the last content read has a tool's result
 }
 
 // Resolve turns the model's name as the client gave it into the one that backends

@@ -7,10 +7,10 @@ import "bytes"
 type shape uint8
 
 const (
-	topLevel shape = iota
-	message        // of chat and messages
-	item           // of a responses input
-	part           // of a content list
+	topLevel shape = iota // the body's own object
+	message               // of chat and messages
+	item                  // of a responses input
+	part                  // of a content list
 )
 
 // fixed is the state of reading one such object.
@@ -82,18 +82,21 @@ func steersCache(key []byte) bool {
 	return string(key) == "cache_control" || string(key) == "prompt_cache_breakpoint"
 }
 
-// compare orders keys. Below the top level a role, a type and the ID of a call
-// come first, where clients write them: most objects are in order as they arrive.
+// compare orders keys by rank, then by their bytes.
 func (s shape) compare(a, b []byte) int {
-	if s != topLevel {
-		if ra, rb := rank(a), rank(b); ra != rb {
-			return ra - rb
-		}
+	if c := s.rank(a) - s.rank(b); c != 0 {
+		return c
 	}
 	return bytes.Compare(a, b)
 }
 
-func rank(key []byte) int {
+// rank is 0 to 3, the order of keys before that of their bytes. Below the top
+// level a role, a type and the ID of a call come first, where clients write them:
+// most objects are in order as they arrive.
+func (s shape) rank(key []byte) int {
+	if s == topLevel {
+		return 0
+	}
 	switch string(key) {
 	case "role":
 		return 0
@@ -117,11 +120,11 @@ func (e *Encoder) settle(f *fixed) {
 
 // counted are the object's members that count, in order, by their last place.
 func (e *Encoder) counted(f *fixed) []run {
-	runs := e.runsOf(f.base, f.shape.compare)
+	runs := e.runsOf(f.base, f.shape)
 	counted := runs[:0]
 	for _, r := range runs {
 		if !e.absent(f.shape, e.members[r.last]) {
-			counted = append(counted, run{r.last, r.last})
+			counted = append(counted, run{first: r.last, last: r.last})
 		}
 	}
 	return counted

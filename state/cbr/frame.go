@@ -13,9 +13,8 @@ const (
 	tagFalse  = 0xF9
 	tagNull   = 0xF8
 	tagPrompt = 0xF7 // ends the configuration
-	tagOutput = 0xF6 // a string that is the text of an output_text part
 
-	tagFirst = 0xF5 // bytes from here on are framing
+	tagFirst = tagPrompt // bytes from here on are framing
 )
 
 // formatVersion is the first byte of a CBR. It changes with the byte format,
@@ -79,7 +78,7 @@ func valueLen(p []byte) int {
 	open := 0
 	for i, c := range p {
 		switch c {
-		case tagString, tagOutput, tagArray, tagObject, tagNumber:
+		case tagString, tagArray, tagObject, tagNumber:
 			open++
 		case tagEnd:
 			open--

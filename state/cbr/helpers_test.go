@@ -127,7 +127,7 @@ func (d *decoder) value() {
 	tag := d.rest[0]
 	d.rest = d.rest[1:]
 	switch tag {
-	case tagString, tagOutput, tagNumber:
+	case tagString, tagNumber:
 		fmt.Fprintf(&d.out, " %X%q", tag&0xF, d.text())
 		d.end()
 	case tagTrue, tagFalse, tagNull:

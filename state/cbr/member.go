@@ -12,8 +12,12 @@ import (
 type member struct{ key, value, end uint32 }
 
 // run is what stands for all members of one key: the first and the last of them,
-// by their place among the encoder's members.
-type run struct{ first, last uint32 }
+// by their place among the encoder's members. Where two runs differ in head, the
+// order of their heads is that of their keys.
+type run struct {
+	head        uint64
+	first, last uint32
+}
 
 // keySet remembers which keys an object has had, by one bit of 64 each. It may
 // take a new key for one seen before, never the other way round, and so saves
@@ -88,7 +92,7 @@ func (e *Encoder) object() bool {
 // keepLast rewrites an object, without its frame, to have each key once.
 func (e *Encoder) keepLast(base int) {
 	count := len(e.members) - base
-	runs := e.runsOf(base, bytes.Compare)
+	runs := e.runsOf(base, topLevel)
 	if len(runs) == count {
 		return
 	}
@@ -96,29 +100,48 @@ func (e *Encoder) keepLast(base int) {
 	e.rewrite(base, runs)
 }
 
-// runsOf sorts the members from base on by key and makes one run of those with
-// the same key. The result is valid until the next call.
-func (e *Encoder) runsOf(base int, order func(a, b []byte) int) []run {
+// runsOf sorts the members from base on by key, as objects of the shape have them,
+// and makes one run of those with the same key. The result is valid until the
+// next call.
+func (e *Encoder) runsOf(base int, s shape) []run {
 	runs := slices.Grow(e.runs[:0], len(e.members)-base)
 	for i := base; i < len(e.members); i++ {
-		runs = append(runs, run{uint32(i), uint32(i)})
+		runs = append(runs, run{e.head(s, e.members[i]), uint32(i), uint32(i)})
 	}
 	e.runs = runs
 	slices.SortFunc(runs, func(a, b run) int {
-		if c := order(e.keyOf(e.members[a.first]), e.keyOf(e.members[b.first])); c != 0 {
+		if c := e.compareRuns(a, b); c != 0 {
 			return c
 		}
 		return cmp.Compare(a.first, b.first)
 	})
 	merged := runs[:0]
 	for _, r := range runs {
-		if n := len(merged); n > 0 && bytes.Equal(e.keyOf(e.members[merged[n-1].first]), e.keyOf(e.members[r.first])) {
+		if n := len(merged); n > 0 && e.compareRuns(merged[n-1], r) == 0 {
 			merged[n-1].last = r.last
 		} else {
 			merged = append(merged, r)
 		}
 	}
 	return merged
+}
+
+// head is the rank of a key and the start of it.
+func (e *Encoder) head(s shape, m member) uint64 {
+	key := e.keyOf(m)
+	start := binary.BigEndian.Uint64(e.out[m.key : m.key+8])
+	if n := len(key); n < 8 {
+		start &^= 1<<(64-8*n) - 1
+	}
+	return uint64(s.rank(key))<<62 | start>>2
+}
+
+// compareRuns orders runs by their keys.
+func (e *Encoder) compareRuns(a, b run) int {
+	if a.head != b.head {
+		return cmp.Compare(a.head, b.head)
+	}
+	return bytes.Compare(e.keyOf(e.members[a.first]), e.keyOf(e.members[b.first]))
 }
 
 // rewrite replaces the members from base on, in the output and in the encoder's

@@ -9,7 +9,7 @@ func (e *Encoder) message() bool {
 		return e.value()
 	}
 	e.out = append(e.out, tagObject)
-	e.plainContent, e.toolResult = false, false
+	e.toolResult = false
 	f, more, ok := e.open(e.messageShape())
 	for more {
 		at := len(e.members)
@@ -40,11 +40,9 @@ func (e *Encoder) messageValue(at int) bool {
 	return e.fixedValue()
 }
 
-// judge notes what a settled message says about the request's phase, and gives a
-// plain text the type that its role implies.
+// judge notes what a settled message says about the request's phase.
 func (e *Encoder) judge(f *fixed) {
-	role := textOf(e.find(f, "role"))
-	switch string(role) {
+	switch string(textOf(e.find(f, "role"))) {
 	case "assistant", "tool", "function":
 		e.followUp = true
 	}
@@ -53,9 +51,6 @@ func (e *Encoder) judge(f *fixed) {
 		e.followUp = e.followUp || e.toolResult
 	case Responses:
 		e.followUp = e.followUp || continues(textOf(e.find(f, "type")))
-		if content := e.find(f, "content"); e.plainContent && string(role) == "assistant" {
-			content[1] = tagOutput
-		}
 	}
 }
 
@@ -68,12 +63,11 @@ func continues(itemType []byte) bool {
 
 // content reads a message's content. A string is a list of one text.
 func (e *Encoder) content() bool {
-	e.plainContent, e.toolResult = false, false
+	e.toolResult = false
 	switch e.peek() {
 	case '[':
 		return e.list((*Encoder).part)
 	case '"':
-		e.plainContent = true
 		e.out = append(e.out, tagArray)
 		if !e.string() {
 			return false
@@ -103,35 +97,32 @@ func (e *Encoder) part() bool {
 	}
 	e.settle(&f)
 	e.toolResult = e.toolResult || isText(e.find(&f, "type"), "tool_result")
-	if tag, text := e.pureText(&f); tag != 0 {
-		e.out = append(append(e.out[:start], tag), text...)
+	if text, pure := e.pureText(&f); pure {
+		e.out = append(append(e.out[:start], tagString), text...)
 	}
 	e.members = e.members[:f.base]
 	e.out = append(e.out, tagEnd)
 	return ok
 }
 
-// pureText is the tag and the text of a settled part that has nothing but a text,
-// and a tag of 0 for any other.
-func (e *Encoder) pureText(f *fixed) (tag byte, text []byte) {
-	if len(e.members)-f.base != 2 {
-		return 0, nil
+// pureText is the text of a settled part that has nothing else.
+func (e *Encoder) pureText(f *fixed) (text []byte, pure bool) {
+	if len(e.members)-f.base != 2 || !e.isTextType(textOf(e.find(f, "type"))) {
+		return nil, false
 	}
 	value := e.find(f, "text")
-	if len(value) == 0 || value[0] != tagString {
-		return 0, nil
-	}
-	return e.textTag(textOf(e.find(f, "type"))), textOf(value)
+	return textOf(value), len(value) > 0 && value[0] == tagString
 }
 
-// textTag is the tag of a text part of that type on the endpoint, 0 if it is none.
-func (e *Encoder) textTag(partType []byte) byte {
-	switch {
-	case e.endpoint == Responses && string(partType) == "output_text":
-		return tagOutput
-	case e.endpoint == Responses && string(partType) == "input_text",
-		e.endpoint != Responses && string(partType) == "text":
-		return tagString
+// isTextType reports whether parts of that type are the endpoint's texts. Those
+// of responses have a type for each side of the conversation, which their item's
+// role says already.
+func (e *Encoder) isTextType(partType []byte) bool {
+	switch string(partType) {
+	case "text":
+		return true
+	case "input_text", "output_text":
+		return e.endpoint == Responses
 	}
-	return 0
+	return false
 }

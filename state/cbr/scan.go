@@ -158,9 +158,10 @@ func (e *Encoder) key() bool {
 	if !e.text() {
 		return false
 	}
-	e.space()
 	if e.peek() != ':' {
-		return e.unexpected("a colon after a member's key")
+		if e.space(); e.peek() != ':' {
+			return e.unexpected("a colon after a member's key")
+		}
 	}
 	e.pos++
 	e.space()

@@ -134,20 +134,18 @@ func TestStringContentIsOneTextPart(t *testing.T) {
 	wantDifferent(t, Chat, `{"model":"m","system":`+text+`}`, `{"model":"m","system":`+list("text")+`}`)
 }
 
-func TestResponsesTextHasTheTypeOfItsRole(t *testing.T) {
+func TestTextOfResponsesIsOneByAnyOfItsTypes(t *testing.T) {
 	input := func(role, content string) string {
 		return `{"model":"m","input":[{"role":"` + role + `","content":` + content + `}]}`
 	}
-	part := func(kind string) string { return `[{"type":"` + kind + `","text":"hi"}]` }
-	for _, role := range []string{"user", "system", "developer"} {
-		wantSame(t, Responses, input(role, `"hi"`), input(role, part("input_text")))
-		wantDifferent(t, Responses, input(role, `"hi"`), input(role, part("output_text")))
+	for _, role := range []string{"user", "system", "developer", "assistant"} {
+		for _, kind := range []string{"input_text", "output_text", "text"} {
+			wantSame(t, Responses, input(role, `"hi"`), input(role, `[{"text":"hi","type":"`+kind+`"}]`))
+			wantDifferent(t, Responses, input(role, `"hi"`), input(role, `[{"text":"hi","type":"`+kind+`","annotations":[]}]`))
+		}
+		wantDifferent(t, Responses, input(role, `"hi"`), input(role, `[{"type":"refusal","text":"hi"}]`))
 	}
-	wantSame(t, Responses, input("assistant", `"hi"`), input("assistant", part("output_text")))
-	wantDifferent(t, Responses, input("assistant", `"hi"`), input("assistant", part("input_text")))
-	wantDifferent(t, Responses, input("user", `"hi"`), input("user", part("text")))
-	wantSame(t, Responses, input("assistant", `"hi"`), `{"model":"m","input":[{"content":"hi","role":"user","role":"assistant"}]}`)
-	wantSame(t, Responses, input("user", `"hi"`), `{"model":"m","input":[{"content":"hi","role":"assistant","role":"user"}]}`)
+	wantDifferent(t, Responses, input("user", `"hi"`), input("assistant", `"hi"`))
 }
 
 func TestStringInputIsOneUserItem(t *testing.T) {

@@ -51,7 +51,8 @@ func (e *Encoder) text() bool {
 			at, n, words = at+plain, n+plain, 0
 		}
 		if at < len(src) && src[at] == '"' {
-			e.out, e.pos = e.out[:n], at+1
+			e.out = e.out[:n]
+			e.pos = at + 1
 			return high&highs == 0 || e.checkUTF8(start, at)
 		}
 		var ok bool
