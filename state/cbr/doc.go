@@ -60,13 +60,14 @@
 //
 // The members of the configuration are sorted by the bytes of their keys, and
 // those of messages and parts as well, behind a role, a type and the ID of the
-// call that is answered (tool_call_id, tool_use_id). Objects below keep the order they came in. The member that holds the endpoint's prompt
-// (messages, prompt or input) is the last thing in the CBR, without a name or an
-// end: what a longer conversation adds comes after everything that the shorter
-// one has. The F7 sets an empty prompt apart from none. A prompt of another kind
-// than the endpoint takes is encoded as part of the configuration. The value of
-// "content" in a message, and of "system" in a request to messages, is a content
-// unless it is neither string nor array.
+// call that is answered (tool_call_id, tool_use_id). Objects below keep the order
+// they came in. The member that holds the endpoint's prompt (messages, prompt or
+// input) is the last thing in the CBR, without a name or an end: what a longer
+// conversation adds comes after everything that the shorter one has. The F7 sets
+// an empty prompt apart from none. A prompt of another kind than the endpoint
+// takes is encoded as part of the configuration. The value of "content" in a
+// message, and of "system" in a request to messages, is a content unless it is
+// neither string nor array.
 //
 // A number where only its value matters is an optional minus, its significant
 // digits, and, unless it is zero, "e" and the power of ten they count: 1e2 for 100,
