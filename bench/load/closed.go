@@ -1,0 +1,97 @@
+package load
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// Closed is a closed loop: every connection sends its next request as soon as it
+// has the answer to the one before.
+type Closed struct {
+	// Addr is the gateway's host and port.
+	Addr        string
+	Connections int
+	Requests    Requests
+	// Duration ends the loop; requests that are under way are finished.
+	Duration time.Duration
+	// Timeout bounds one request.
+	Timeout time.Duration
+}
+
+// Result is what a loop saw.
+type Result struct {
+	OK, Failed int64
+	Elapsed    time.Duration
+	// Latency is that of the requests that went well.
+	Latency Histogram
+	// Err is the first failure.
+	Err error
+}
+
+// pauseAfterFailure is how long a connection waits after a failure, so that a gateway
+// that refuses everything is not hammered.
+const pauseAfterFailure = 5 * time.Millisecond
+
+// Run returns when the duration is over, the requests are used up, or ctx ends.
+func (l Closed) Run(ctx context.Context) *Result {
+	ctx, cancel := context.WithTimeout(ctx, l.Duration)
+	defer cancel()
+	results := make([]Result, l.Connections)
+	began := time.Now()
+	var running sync.WaitGroup
+	for i := range results {
+		running.Go(func() { l.connection(ctx, l.Requests(), &results[i]) })
+	}
+	running.Wait()
+	total := &Result{Elapsed: time.Since(began)}
+	for i := range results {
+		total.add(&results[i])
+	}
+	return total
+}
+
+func (l Closed) connection(ctx context.Context, src source, res *Result) {
+	c := newConn(l.Addr, l.Timeout)
+	defer c.close()
+	for ctx.Err() == nil {
+		request := src.next()
+		if request == nil {
+			return
+		}
+		began := time.Now()
+		reply, err := c.do(request)
+		if err = check(reply, err); err != nil {
+			res.fail(err)
+			time.Sleep(pauseAfterFailure)
+			continue
+		}
+		res.OK++
+		res.Latency.Add(time.Since(began))
+	}
+}
+
+// check makes an error of an answer that isn't 200.
+func check(reply Reply, err error) error {
+	if err == nil && reply.Status != 200 {
+		return fmt.Errorf("status %d: %.200s", reply.Status, reply.Body)
+	}
+	return err
+}
+
+func (r *Result) fail(err error) {
+	r.Failed++
+	if r.Err == nil {
+		r.Err = err
+	}
+}
+
+func (r *Result) add(o *Result) {
+	r.OK += o.OK
+	r.Failed += o.Failed
+	r.Latency.Merge(&o.Latency)
+	if r.Err == nil {
+		r.Err = o.Err
+	}
+}

@@ -1,0 +1,10 @@
+// Package load drives a gateway from the client's side.
+//
+//	Closed        N connections, each sends its next request when it has the answer
+//	Talk          conversations of several turns, each of which repeats the ones before
+//	Leave         clients that go away while they upload, wait or read
+//
+// It speaks HTTP/1.1 over its own connections, from requests made beforehand:
+// the generator shares the machine's cores with what it measures, and a client
+// that leaves in the middle of its upload needs the connection anyway.
+package load

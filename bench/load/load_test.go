@@ -1,0 +1,183 @@
+package load
+
+import (
+	"bytes"
+	"encoding/json"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"kvca/bench/fake"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func fleet(t *testing.T, change func(*fake.Config)) (*fake.Fleet, string) {
+	t.Helper()
+	cfg := fake.DefaultConfig()
+	change(&cfg)
+	f, err := fake.Start(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.Close() })
+	return f, strings.TrimPrefix(f.URLs()[0], "http://")
+}
+
+func TestQuantilesAreRightToThreePercent(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	var h Histogram
+	exact := make([]time.Duration, 10_000)
+	for i := range exact {
+		exact[i] = time.Duration(r.ExpFloat64() * float64(time.Millisecond))
+		h.Add(exact[i])
+	}
+	slices.Sort(exact)
+	for _, q := range []float64{0.01, 0.5, 0.9, 0.99, 0.999, 1} {
+		want := exact[max(int(q*float64(len(exact)))-1, 0)]
+		got := h.Quantile(q)
+		if got < want || float64(got) > float64(want)*1.04 {
+			t.Errorf("quantile %v = %v, exact %v", q, got, want)
+		}
+	}
+	if h.Max() != exact[len(exact)-1] || h.Count() != 10_000 {
+		t.Errorf("max %v count %d", h.Max(), h.Count())
+	}
+}
+
+func TestBucketEdges(t *testing.T) {
+	for _, d := range []time.Duration{0, 1, 31, 32, 33, 63, 64, 1000, 123_456_789, 1 << 62} {
+		i := bucket(d)
+		if edge(i) < d || i > 0 && edge(i-1) >= d {
+			t.Errorf("%d is in bucket %d, which ends at %d and begins after %d", d, i, edge(i), edge(i-1))
+		}
+	}
+}
+
+func TestChatHasTheLengthAskedFor(t *testing.T) {
+	for _, n := range []int{2 << 10, 32 << 10, 400_000} {
+		b := Chat("m", n, true, 1)
+		if !json.Valid(b) || len(b) < n*9/10 || len(b) > n*11/10 {
+			t.Errorf("%d bytes asked, got %d, valid %v", n, len(b), json.Valid(b))
+		}
+		if !bytes.Equal(b, Chat("m", n, true, 1)) || bytes.Equal(b, Chat("m", n, true, 2)) {
+			t.Error("a chat must depend on its seed and on nothing else")
+		}
+	}
+}
+
+func TestDistinctPromptsDifferAndEnd(t *testing.T) {
+	requests := Distinct("m", 2048, 1000, 7)
+	a, b := requests(), requests()
+	seen := map[string]bool{}
+	for {
+		one := a.next()
+		if one == nil {
+			break
+		}
+		seen[string(one)] = true
+		if other := b.next(); other != nil {
+			seen[string(other)] = true
+		}
+	}
+	if len(seen) != 1000 {
+		t.Errorf("%d distinct prompts, want 1000", len(seen))
+	}
+	for request := range seen {
+		_, payload, _ := strings.Cut(request, "\r\n\r\n")
+		if !json.Valid([]byte(payload)) {
+			t.Fatalf("invalid body %.80s", payload)
+		}
+		break
+	}
+}
+
+func TestConversationRepeatsWhatWasSaid(t *testing.T) {
+	s := &Script{Model: "m", Conversations: 2, Turns: 3, SystemBytes: 100, Shared: true, UserBytes: 50, Seed: 3}
+	a, b := newConversation(s, 0), newConversation(s, 1)
+	first := a.ask()
+	a.hear("answer \"one\"")
+	second := a.ask()
+	shared := bytes.TrimSuffix(first, []byte("]}"))
+	if !bytes.HasPrefix(second, shared) || !json.Valid(second) || !bytes.Contains(second, []byte(`answer \"one\"`)) {
+		t.Errorf("second turn %s does not continue %s", second, first)
+	}
+	if start := bytes.Index(first, []byte("[[conv=0 turn=0]]")); start < 100 || !bytes.HasPrefix(b.ask(), first[:start]) {
+		t.Error("the system prompt is not shared")
+	}
+	if a.over() || b.over() {
+		t.Error("a conversation of three turns is over early")
+	}
+}
+
+func TestAffinityCountsKeptFollowUps(t *testing.T) {
+	a := AffinityOf([]fake.Served{
+		{Conversation: 0, Turn: 0, Backend: 1},
+		{Conversation: 1, Turn: 0, Backend: 0},
+		{Conversation: 0, Turn: 1, Backend: 1},
+		{Conversation: 0, Turn: 2, Backend: 0},
+	}, 2)
+	if a.FollowUps != 2 || a.Kept != 1 || a.Share() != 0.5 || a.Spread() != 1 {
+		t.Errorf("%+v, share %v, spread %v", a, a.Share(), a.Spread())
+	}
+}
+
+func TestClosedLoopCountsEveryRequest(t *testing.T) {
+	f, addr := fleet(t, func(c *fake.Config) { c.Backends = 1 })
+	l := Closed{Addr: addr, Connections: 4, Requests: Distinct("fake", 2048, 500, 1), Duration: time.Minute, Timeout: time.Second}
+	res := l.Run(t.Context())
+	if res.OK != 500 || res.Failed != 0 || f.Stats().Backends[0].Requests != 500 {
+		t.Errorf("%d ok, %d failed (%v), backend saw %d", res.OK, res.Failed, res.Err, f.Stats().Backends[0].Requests)
+	}
+}
+
+func TestClosedLoopReportsFailures(t *testing.T) {
+	l := Closed{Addr: "127.0.0.1:1", Connections: 1, Requests: Same([]byte("{}")), Duration: 30 * time.Millisecond, Timeout: time.Second}
+	if res := l.Run(t.Context()); res.Failed == 0 || res.Err == nil {
+		t.Errorf("nothing listens there, and the result is %d failed, %v", res.Failed, res.Err)
+	}
+}
+
+func TestTalkPlaysEveryTurn(t *testing.T) {
+	f, addr := fleet(t, func(c *fake.Config) { c.Backends = 1 })
+	talk := Talk{
+		Addr: addr, Connections: 3, Timeout: time.Second,
+		Script: Script{Model: "fake", Conversations: 7, Turns: 4, UserBytes: 60, Seed: 1},
+	}
+	res := talk.Run(t.Context())
+	a := AffinityOf(f.Stats().Served, 1)
+	if res.OK != 28 || res.Failed != 0 || a.FollowUps != 21 || a.Kept != 21 {
+		t.Errorf("%d ok, %d failed (%v), %+v", res.OK, res.Failed, res.Err, a)
+	}
+}
+
+func TestLeaversAreSeenToLeave(t *testing.T) {
+	f, addr := fleet(t, func(c *fake.Config) {
+		c.Backends, c.Delay, c.ChunkDelay = 1, 50*time.Millisecond, 5*time.Millisecond
+	})
+	leavers := Leave{
+		Addr: addr, Model: "fake", Clients: 60, Connections: 20, BodyBytes: 4096,
+		Prefill: 50 * time.Millisecond, StreamFor: 100 * time.Millisecond, Timeout: time.Second, Seed: 1,
+	}.Run(t.Context())
+	var left, finished int
+	for i, v := range leavers {
+		if v.Err != nil {
+			t.Errorf("client %d in %v: %v", i, v.Stage, v.Err)
+		}
+		if v.Finished {
+			finished++
+		} else {
+			left++
+		}
+	}
+	if left < 40 || left+finished != 60 {
+		t.Errorf("%d left, %d had their answer", left, finished)
+	}
+	if s := f.Stats().Backends[0]; s.Cancelled+s.Broken == 0 {
+		t.Errorf("the backend saw nobody leave: %+v", s)
+	}
+}

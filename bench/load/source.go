@@ -1,0 +1,61 @@
+package load
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"strconv"
+	"sync/atomic"
+)
+
+// source gives one connection its next request, nil when there is none left.
+type source interface{ next() []byte }
+
+// Requests makes the source of each connection.
+type Requests func() source
+
+type fixed []byte
+
+func (f fixed) next() []byte { return f }
+
+// Same sends one body again and again.
+func Same(body []byte) Requests {
+	request := fixed(Request(body))
+	return func() source { return request }
+}
+
+// serial is where a distinct prompt's number stands: in front of its text, so
+// that no two prompts have a block in common.
+const serial = "prompt 000000000000 "
+
+type distinct struct {
+	request []byte
+	at      int
+	taken   *atomic.Int64
+	count   int64
+}
+
+func (d *distinct) next() []byte {
+	n := d.taken.Add(1)
+	if n > d.count {
+		return nil
+	}
+	field := d.request[d.at : d.at+len("000000000000")]
+	for i := len(field) - 1; i >= 0; i-- {
+		field[i] = byte('0' + n%10)
+		n /= 10
+	}
+	return d.request
+}
+
+// Distinct sends count prompts of about n bytes of which no two are the same.
+// seed tells one run from another: prompts of different seeds differ too.
+func Distinct(model string, n int, count int64, seed uint64) Requests {
+	r := rand.New(rand.NewPCG(seed, 1))
+	run := strconv.FormatUint(seed, 36) + " "
+	request := Request(body(model, false, []string{message("user", serial+run+Text(r, max(n-160, 1)))}))
+	at := bytes.Index(request, []byte(serial)) + len("prompt ")
+	taken := new(atomic.Int64)
+	return func() source {
+		return &distinct{request: bytes.Clone(request), at: at, taken: taken, count: count}
+	}
+}
