@@ -11,7 +11,7 @@
 // Each backend has one goroutine, its watcher, which checks health, scrapes
 // metrics and reads the model list in turn. It starts in Add and ends before
 // Remove or Close returns. There is no other goroutine but net/http's. Watchers
-// wake on a common beat of 0.2 s, since waking the process costs more than a
+// wake on a common beat, of 0.5 s while idle, since waking the process costs more than a
 // probe: a hundred idle backends take under a hundredth of a core.
 //
 // # What decides a standing

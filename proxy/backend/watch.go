@@ -14,8 +14,9 @@ const (
 
 	modelsInterval   = 30 * time.Second
 	noMetricsRetry   = time.Minute // for engines without /metrics
-	beatsPerCheck    = 10          // wakes of all watchers together in a HealthInterval
-	longestBeat      = 200 * time.Millisecond
+	busyBeat         = 100 * time.Millisecond
+	idleBeat         = 500 * time.Millisecond
+	beatsPerCheck    = 4                      // at least, in a HealthInterval
 	slowStartSteps   = 20                     // speed steps from a tenth to the whole
 	leastProbeGap    = 100 * time.Millisecond // between probes that are asked for
 	idleScrapeHealth = 8                      // health checks to a scrape of an idle backend
@@ -227,12 +228,24 @@ func (w *watcher) pause() time.Duration {
 	return max(w.onBeat(next), 0)
 }
 
-// onBeat is the time to next, rounded up to the pool's beat. Waking the process
-// costs more than a probe: on a beat, many watchers share a wake.
+// onBeat is the time to next, rounded up to a beat that the pool's watchers share:
+// waking the process costs more than a probe, so idle backends are probed together.
 func (w *watcher) onBeat(next time.Time) time.Duration {
-	beat := min(w.pool.config.HealthInterval/beatsPerCheck, longestBeat)
+	beat := busyBeat
+	if w.idle() {
+		beat = idleBeat
+	}
+	beat = min(beat, w.pool.config.HealthInterval/beatsPerCheck)
 	since := next.Sub(w.pool.started)
 	return time.Until(w.pool.started.Add((since + beat - 1) / beat * beat))
+}
+
+// idle reports whether nothing happens here that a later look would miss.
+func (w *watcher) idle() bool {
+	w.mu.Lock()
+	calm := w.cond.health == healthy && w.cond.breaker.clean() && w.cond.returned.IsZero()
+	w.mu.Unlock()
+	return calm && w.scrapeEvery > w.pool.config.ScrapeInterval && w.pool.slots.Active(w.facts) == 0
 }
 
 // jitter keeps watchers out of step: 0.9 to 1.1 times d.
