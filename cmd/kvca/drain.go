@@ -1,0 +1,93 @@
+package main
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// Bounds of a shutdown beyond what the operator sets: how long handlers have to
+// return once their connections are cut, and scrapers to finish.
+const (
+	handlerGrace = 5 * time.Second
+	adminGrace   = time.Second
+)
+
+// drain takes the node out of service: it says so, gives load balancers time to
+// notice, lets requests end, and cuts what has not ended in time. The admin API
+// answers until the last client is gone.
+func (n *node) drain(failed <-chan error) {
+	n.draining.Store(true)
+	n.log.Info("draining", "delay", n.settings.drainDelay, "timeout", n.settings.drainTimeout, "in_flight", n.proxy.InFlight())
+	if n.settings.drainDelay > 0 {
+		delay := time.NewTimer(n.settings.drainDelay)
+		defer delay.Stop()
+		select {
+		case <-delay.C:
+		case <-failed: // nobody is served any more
+		}
+	}
+	if err := shutdown(n.client, n.settings.drainTimeout); err != nil {
+		n.log.Warn("requests cut", "in_flight", n.proxy.InFlight(), "timeout", n.settings.drainTimeout)
+		n.client.Close()
+		n.visitors.wait(handlerGrace)
+	}
+	_ = shutdown(n.admin, adminGrace) // Close cuts what is left
+	n.log.Info("drained")
+}
+
+func shutdown(s *http.Server, limit time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	return s.Shutdown(ctx)
+}
+
+// visitors counts requests in their handlers. net/http waits for connections,
+// not for handlers: after a cut they are still on their way out, and what they
+// use must not go before them.
+type visitors struct {
+	mu     sync.Mutex
+	inside int
+	empty  chan struct{} // closed when the last leaves; nil while nobody waits
+}
+
+// count makes a handler that counts its requests.
+func (v *visitors) count(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		v.mu.Lock()
+		v.inside++
+		v.mu.Unlock()
+		defer v.leave()
+		h.ServeHTTP(w, r)
+	})
+}
+
+func (v *visitors) leave() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.inside--; v.inside == 0 && v.empty != nil {
+		close(v.empty)
+		v.empty = nil
+	}
+}
+
+// wait waits until nobody is inside, at most for limit.
+func (v *visitors) wait(limit time.Duration) {
+	v.mu.Lock()
+	if v.inside == 0 {
+		v.mu.Unlock()
+		return
+	}
+	if v.empty == nil {
+		v.empty = make(chan struct{})
+	}
+	empty := v.empty
+	v.mu.Unlock()
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-empty:
+	case <-timer.C:
+	}
+}

@@ -1,0 +1,80 @@
+// Command kvca is the gateway and the tools around it: one small file per
+// subcommand.
+//
+// Settings go one way: option.go and options.go hold the one table of what can
+// be set, sources.go collects what was given (flag, environment, file, default),
+// resolve.go makes settings of it, and node.go assembles a node from those.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/urfave/cli/v2"
+)
+
+// subcommands are what kvca can do, in the order that help lists them.
+var subcommands = []func() *cli.Command{
+	serveCommand,
+	chainCommand,
+	explainCommand,
+	statusCommand,
+	configCommand,
+	completionCommand,
+	versionCommand,
+}
+
+func main() {
+	err := newApp(os.Stdin, os.Stdout, os.Stderr).RunContext(context.Background(), os.Args)
+	os.Exit(report(os.Stderr, err))
+}
+
+// newApp makes the program, reading from and writing to the given streams.
+func newApp(in io.Reader, out, errs io.Writer) *cli.App {
+	app := &cli.App{
+		Name:                 "kvca",
+		Usage:                "route LLM requests to the server that holds their KV cache",
+		Version:              buildInfo().Version,
+		HideVersion:          true, // there is a subcommand, which says more
+		Reader:               in,
+		Writer:               out,
+		ErrWriter:            errs,
+		EnableBashCompletion: true,
+		Suggest:              true,
+		// main reports errors, so that all of them look the same.
+		ExitErrHandler: func(*cli.Context, error) {},
+	}
+	for _, command := range subcommands {
+		app.Commands = append(app.Commands, command())
+	}
+	return app
+}
+
+// report writes an error and returns the exit code: 0 for none, 1 otherwise.
+// Faults of a configuration are written one a line.
+func report(w io.Writer, err error) int {
+	if err == nil {
+		return 0
+	}
+	var list faults
+	if !errors.As(err, &list) {
+		fmt.Fprintln(w, "kvca:", err)
+		return 1
+	}
+	for _, f := range list {
+		fmt.Fprintln(w, "kvca:", f)
+	}
+	return 1
+}
+
+// noArguments refuses arguments where a subcommand takes none: a forgotten
+// dash would otherwise leave a setting at its default.
+func noArguments(c *cli.Context) error {
+	if c.Args().Present() {
+		return fmt.Errorf("%s: unexpected argument %q: settings begin with --", c.Command.HelpName, c.Args().First())
+	}
+	return nil
+}

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/urfave/cli/v2"
+)
+
+func serveCommand() *cli.Command {
+	flags, given := flagsOf(options())
+	return &cli.Command{
+		Name:  "serve",
+		Usage: "run a gateway node",
+		Description: "A setting is taken from its flag, else from its variable, else from the file of --config, else it has its default.\n" +
+			"In variables, elements of a list are separated by commas. Keys of the file are the flags' names with _ for -.",
+		Flags: append([]cli.Flag{configFlag()}, flags...),
+		Action: func(c *cli.Context) error {
+			if err := noArguments(c); err != nil {
+				return err
+			}
+			s, err := resolve(sources{flag: given.of, env: os.LookupEnv, file: configFile(c)})
+			if err != nil {
+				return err
+			}
+			return serve(c.Context, s, c.App.ErrWriter)
+		},
+	}
+}
+
+func configFlag() cli.Flag {
+	return &cli.StringFlag{Name: "config", Usage: "read settings from `FILE`, in YAML [$KVCA_CONFIG]"}
+}
+
+func configFile(c *cli.Context) string {
+	if c.IsSet("config") {
+		return c.String("config")
+	}
+	return os.Getenv("KVCA_CONFIG")
+}
+
+// serve runs a node until ctx ends or a signal comes.
+func serve(ctx context.Context, s *settings, logs io.Writer) error {
+	log := newLogger(logs, s)
+	ctx, stop := untilSignal(ctx, log)
+	defer stop()
+	for _, w := range s.warnings {
+		log.Warn(w)
+	}
+	setLimits(log, s)
+	n, err := newNode(s, log)
+	if err != nil {
+		return err
+	}
+	return n.Run(ctx)
+}
+
+// newLogger makes the log that the settings ask for.
+func newLogger(w io.Writer, s *settings) *slog.Logger {
+	options := &slog.HandlerOptions{Level: s.logLevel}
+	if s.logFormat == "json" {
+		return slog.New(slog.NewJSONHandler(w, options))
+	}
+	return slog.New(slog.NewTextHandler(w, options))
+}
+
+// untilSignal makes a context that ends with the first signal. The second ends
+// the process at once: whoever sends it has waited long enough.
+func untilSignal(ctx context.Context, log *slog.Logger) (context.Context, func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, syscall.SIGTERM, os.Interrupt)
+	done, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for first := true; ; first = false {
+			select {
+			case s := <-signals:
+				if !first {
+					os.Exit(1)
+				}
+				log.Info("signal received: draining; another ends the process at once", "signal", s.String())
+				cancel()
+			case <-done:
+				return
+			}
+		}
+	}()
+	return ctx, func() {
+		signal.Stop(signals)
+		close(done)
+		<-ended
+		cancel()
+	}
+}
