@@ -1,0 +1,74 @@
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"kvca/bench/load"
+	"kvca/bench/process"
+)
+
+// startTime is how long a gateway may take until it serves.
+const startTime = 60 * time.Second
+
+// Running is a started gateway. Close ends it.
+type Running struct {
+	Name string
+	// Addr is where it serves clients, Admin where it serves what else it does.
+	Addr, Admin string
+	// Started is how long it took until it had served a request.
+	Started time.Duration
+	*process.Child
+}
+
+// Start starts a gateway and returns when it has served a request of the
+// model that the probe is for.
+func Start(ctx context.Context, name string, e *Env, probe []byte) (*Running, error) {
+	ports, err := process.FreePorts(4)
+	if err != nil {
+		return nil, err
+	}
+	args, err := recipes[name](e, ports[0], ports[1])
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	if args[0] == e.Kvca {
+		args = append(args, clusterFlags(ctx, e.Kvca, ports[2], ports[3])...)
+	}
+	began := time.Now()
+	child, err := process.Start(ctx, process.Spec{Name: name, Args: args, Dir: e.Dir})
+	if err != nil {
+		return nil, err
+	}
+	r := &Running{Name: name, Addr: local(ports[0]), Admin: local(ports[1]), Child: child}
+	if err := child.Await(ctx, startTime, func() error { return load.Once(r.Addr, probe, 5*time.Second) }); err != nil {
+		child.Close()
+		return nil, fmt.Errorf("start %s: %w", name, err)
+	}
+	r.Started = time.Since(began)
+	return r, nil
+}
+
+// get asks the admin address.
+func (r *Running) get(ctx context.Context, path string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+r.Admin+path, nil)
+	if err != nil {
+		return nil, fmt.Errorf("ask %s for %s: %w", r.Name, path, err)
+	}
+	req.Close = true // a kept connection would count among kvca's goroutines
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("ask %s for %s: %w", r.Name, path, err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(resp.Body, 16<<20))
+	if err != nil || resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("ask %s for %s: status %d: %w", r.Name, path, resp.StatusCode, err)
+	}
+	return text, nil
+}

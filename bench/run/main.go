@@ -1,0 +1,65 @@
+// Command run measures the gateway: beside the bare reverse proxy and peers, and
+// against what is promised of it.
+//
+//	go run ./bench/run cpu            CPU of a request, kvca and others in turns
+//	go run ./bench/run affinity       follow-ups kept, and how even the backends are used
+//	go run ./bench/run memory         resident memory after 20,000 distinct prompts
+//	go run ./bench/run soak           resident memory during millions of them
+//	go run ./bench/run leavers        what is left of clients that go away
+//	go run ./bench/run routing        latency of a decision, without HTTP
+//	go run ./bench/run peers-install  installs the peers that are Python packages
+//	go run ./bench/run fake|plain     the backends and the floor, as processes
+//
+// All but fake, plain and routing need bin/kvca. Everything is on 127.0.0.1 and
+// ends with the program. The exit status is 1 where a promise is broken.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+)
+
+// errBroken means that what was measured is not what was promised; the report
+// says what.
+var errBroken = errors.New("not as promised")
+
+var commands = map[string]func(ctx context.Context, args []string) error{
+	"fake":          runFake,
+	"plain":         runPlain,
+	"cpu":           runCPU,
+	"affinity":      runAffinity,
+	"memory":        runMemory,
+	"soak":          runSoak,
+	"leavers":       runLeavers,
+	"routing":       runRouting,
+	"peers-install": runPeersInstall,
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:])
+	stop()
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string) error {
+	if len(args) > 0 && commands[args[0]] != nil {
+		return commands[args[0]](ctx, args[1:])
+	}
+	names := make([]string, 0, len(commands))
+	for name := range commands {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return fmt.Errorf("want one of %s, and -help after it", strings.Join(names, ", "))
+}

@@ -1,0 +1,5 @@
+package main
+
+import "context"
+
+func runRouting(context.Context, []string) error { return nil }
