@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/url"
@@ -89,26 +90,24 @@ func addBackendMapping(s *settings, m item) []fault {
 	note := func(line int, key string, err error) {
 		wrong = append(wrong, fault{origin{line: line}, "backend: " + key, err.Error()})
 	}
-	lines := make(map[string]int)
+	lines := map[string]int{"url": m.line} // where a key that is missing is missed
+	faulty := make(map[string]bool)
 	for _, f := range m.fields {
 		lines[f.key] = f.line
 		if err := setBackendField(&c, f); err != nil {
+			faulty[f.key] = true
 			note(f.line, f.key, err)
 		}
 	}
-	if len(wrong) > 0 {
-		return wrong
-	}
 	for _, err := range leaves(s.addBackend(c)) {
-		key, text := "url", err.Error()
-		if word := leadingWord(text); lines[word] > 0 || word == "url" {
-			key, text = word, trimKey(text, word)
+		key := leadingWord(err.Error())
+		text := trimKey(err.Error(), key)
+		if lines[key] == 0 {
+			key, text = "url", err.Error()
 		}
-		line := m.line
-		if lines[key] > 0 {
-			line = lines[key]
+		if !faulty[key] {
+			note(lines[key], key, errors.New(text))
 		}
-		note(line, key, fmt.Errorf("%s", text))
 	}
 	return wrong
 }

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 )
@@ -48,9 +49,29 @@ func newApp(in io.Reader, out, errs io.Writer) *cli.App {
 		ExitErrHandler: func(*cli.Context, error) {},
 	}
 	for _, command := range subcommands {
-		app.Commands = append(app.Commands, command())
+		app.Commands = append(app.Commands, withUsageErrors(command()))
 	}
 	return app
+}
+
+// withUsageErrors makes a command answer a flag that it can't take with one line,
+// not with the whole of its help.
+func withUsageErrors(c *cli.Command) *cli.Command {
+	c.OnUsageError = usageError
+	for _, sub := range c.Subcommands {
+		withUsageErrors(sub)
+	}
+	return c
+}
+
+func usageError(c *cli.Context, err error, _ bool) error {
+	hint := ""
+	if _, name, ok := strings.Cut(err.Error(), "not defined: "); ok {
+		if near := cli.SuggestFlag(c.Command.Flags, name, false); near != "" {
+			hint = ": want " + near + "?"
+		}
+	}
+	return fmt.Errorf("%w%s (see %s --help)", err, hint, c.Command.HelpName)
 }
 
 // report writes an error and returns the exit code: 0 for none, 1 otherwise.

@@ -44,9 +44,11 @@ type node struct {
 	close    sync.Once
 }
 
-// newNode assembles a node. The caller runs it, or closes it.
+// newNode assembles a node, which leaves s as it is. The caller runs it, or closes
+// it.
 func newNode(s *settings, log *slog.Logger) (*node, error) {
-	n := &node{settings: s, log: log}
+	own := *s
+	n := &node{settings: &own, log: log}
 	for _, step := range []func() error{n.listen, n.openEngines, n.assemble} {
 		if err := step(); err != nil {
 			n.Close()

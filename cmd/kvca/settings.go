@@ -48,6 +48,7 @@ type settings struct {
 // from, without what options repeat.
 func newSettings() *settings {
 	s := &settings{router: router.DefaultConfig(), proxy: proxy.DefaultConfig(), fields: make(map[string]*cbr.Options)}
+	s.proxy.Node = "" // so that it is the host's
 	s.router.Policies = make(map[string]string)
 	s.proxy.Aliases = make(map[string]string)
 	return s

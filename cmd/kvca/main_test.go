@@ -1,0 +1,76 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// kvca runs the program with its arguments and its standard input.
+func kvca(t *testing.T, in string, args ...string) (out, errs string, code int) {
+	t.Helper()
+	var o, e bytes.Buffer
+	err := newApp(strings.NewReader(in), &o, &e).RunContext(context.Background(), append([]string{"kvca"}, args...))
+	code = report(&e, err)
+	return o.String(), e.String(), code
+}
+
+// writeFile makes a file for one test and returns its path.
+func writeFile(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestVersionSaysWhatItWasBuiltFrom(t *testing.T) {
+	out, _, code := kvca(t, "", "version")
+	if code != 0 || !strings.HasPrefix(out, "kvca ") || !strings.Contains(out, "commit ") || !strings.Contains(out, "go1.") {
+		t.Errorf("code %d, output %q", code, out)
+	}
+}
+
+func TestUnknownFlagIsOneLineWithTheOneThatIsMeant(t *testing.T) {
+	_, errs, code := kvca(t, "", "serve", "--lisen", ":1")
+	if code != 1 || strings.Count(errs, "\n") != 1 || !strings.Contains(errs, "--listen") {
+		t.Errorf("code %d, errors %q", code, errs)
+	}
+}
+
+func TestArgumentsWhereNoneBelongAreRefused(t *testing.T) {
+	for _, command := range []string{"serve", "chain", "status", "version"} {
+		if _, errs, code := kvca(t, "", command, "listen=:1"); code != 1 || !strings.Contains(errs, `"listen=:1"`) {
+			t.Errorf("%s: code %d, errors %q", command, code, errs)
+		}
+	}
+}
+
+func TestCompletionScripts(t *testing.T) {
+	for _, shell := range []string{"bash", "zsh", "fish"} {
+		if out, errs, code := kvca(t, "", "completion", shell); code != 0 || !strings.Contains(out, "kvca") {
+			t.Errorf("%s: code %d, errors %q, output %q", shell, code, errs, out)
+		}
+	}
+	if _, errs, code := kvca(t, "", "completion", "csh"); code != 1 || !strings.Contains(errs, "bash, zsh or fish") {
+		t.Errorf("code %d, errors %q", code, errs)
+	}
+}
+
+func TestCompletionOffersFlags(t *testing.T) {
+	args := os.Args
+	defer func() { os.Args = args }()
+	os.Args = []string{"kvca", "serve", "--dr", "--generate-bash-completion"}
+	out, _, _ := kvca(t, "", os.Args[1:]...)
+	if out != "--drain-delay\n--drain-timeout\n" {
+		t.Errorf("got %q", out)
+	}
+}
