@@ -111,7 +111,6 @@ func (p *Proxy) readBody(w http.ResponseWriter, r *http.Request, u *upload) erro
 		return nil
 	}
 	clock := uploadClock{rc: http.NewResponseController(w), idle: p.cfg.UploadIdle, end: time.Now().Add(p.cfg.UploadLimit)}
-	defer clock.stop()
 	for want := min(max(size, 1), trustedBytes); ; want = int64(len(*u.buf)) + 1 {
 		if want > limit {
 			want = limit + 1
@@ -124,6 +123,7 @@ func (p *Proxy) readBody(w http.ResponseWriter, r *http.Request, u *upload) erro
 			if int64(len(*u.buf)) > limit {
 				return tooLarge(limit)
 			}
+			clock.stop()
 			return nil
 		case err != nil:
 			return uploadError(r, err)
@@ -172,7 +172,7 @@ func (c *uploadClock) arm() {
 	c.rc.SetReadDeadline(deadline) // a writer without deadlines is bounded by its server's
 }
 
-// stop lifts the deadline: what follows is the watch for a client that leaves.
+// stop lifts the deadline once the body is there: what follows is the watch for a client that leaves.
 func (c *uploadClock) stop() { c.rc.SetReadDeadline(time.Time{}) }
 
 func uploadError(r *http.Request, err error) error {

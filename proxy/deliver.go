@@ -138,6 +138,7 @@ func (x *exchange) finish(a *answer, out *clientWriter, err error) error {
 			fault := &apiError{status: http.StatusBadGateway, code: "stream_broken", message: "The backend's stream ended before it was complete."}
 			out.write(fault.event(x.style(), x.id)) // best effort: the connection is cut next
 		}
+		out.rc.Flush()
 		x.aborted = true
 		return nil
 	}

@@ -89,8 +89,11 @@ func (x *exchange) read() error {
 
 // fail answers an error that the gateway itself makes.
 func (x *exchange) fail(err error) {
+	fault := unreadable(err)
+	// A read deadline that passes ends the context too, but the client is there.
+	gone := x.r.Context().Err() != nil && fault.status != http.StatusRequestTimeout
 	switch {
-	case errors.Is(err, errClientGone), x.r.Context().Err() != nil:
+	case errors.Is(err, errClientGone), gone:
 		x.status = statusClientGone
 		x.aborted = true
 		return
@@ -98,12 +101,23 @@ func (x *exchange) fail(err error) {
 		x.aborted = true
 		return
 	}
-	fault := unreadable(err)
 	x.status, x.started = fault.status, true
-	if fault.status == http.StatusRequestEntityTooLarge || fault.status == http.StatusRequestTimeout {
-		x.w.Header().Set("Connection", "close") // what is left of the body is not read
+	if x.body == nil && x.r.ContentLength != 0 {
+		x.abandonUpload()
 	}
 	fault.write(x.w, x.style(), x.id)
+}
+
+// drainTime is how long net/http may read on in a body that was refused, so that
+// a client which is still sending gets to see the answer.
+const drainTime = 500 * time.Millisecond
+
+// abandonUpload answers without waiting for the rest of the body.
+func (x *exchange) abandonUpload() {
+	if x.r.ProtoMajor == 1 {
+		x.w.Header().Set("Connection", "close")
+	}
+	http.NewResponseController(x.w).SetReadDeadline(time.Now().Add(drainTime))
 }
 
 func (x *exchange) style() style {
