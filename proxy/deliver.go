@@ -34,6 +34,7 @@ func (x *exchange) deliver(resp *http.Response, attempt int) (moved bool, err er
 	}
 	if a.good && !a.watch.failed {
 		x.ticket.Begin()
+		x.report(backend.NoFailure)
 	}
 	x.lighten(resp)
 	x.start(resp)
@@ -146,7 +147,6 @@ func (x *exchange) finish(a *answer, out *clientWriter, err error) error {
 		x.report(backend.StreamFailure)
 		x.p.metrics.engineErrors.Inc()
 	} else if a.good {
-		x.report(backend.NoFailure)
 		x.learnAnswer(a)
 	}
 	for name, values := range a.resp.Trailer {

@@ -4,7 +4,7 @@ import "time"
 
 const (
 	breakerFirst = time.Second // how long a breaker stays open the first time
-	breakerMost  = 30 * time.Second
+	breakerMost  = 4 * time.Second
 )
 
 type breakerState uint8

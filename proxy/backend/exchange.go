@@ -61,6 +61,17 @@ func (e *exchange) release() {
 	}
 }
 
+// TryRelease ends the use of the request's body if it has been sent whole, and
+// reports whether it has. A response that takes long need not hold its request:
+// callers find the method on the response's body.
+func (e *exchange) TryRelease() bool {
+	if !e.body.sent() {
+		return false
+	}
+	e.release()
+	return true
+}
+
 // Read reads the response's body.
 func (e *exchange) Read(b []byte) (int, error) { return e.answer.Read(b) }
 

@@ -42,6 +42,15 @@ func (p *payload) detach() {
 	p.rest, p.gone = nil, true
 }
 
+// sent reports whether all has been read, without waiting for a write in progress.
+func (p *payload) sent() bool {
+	if !p.mu.TryLock() {
+		return false
+	}
+	defer p.mu.Unlock()
+	return len(p.rest) == 0
+}
+
 // writeTo writes at most limit bytes of what is left with a single Write.
 func (p *payload) writeTo(w io.Writer, limit int64) (int64, error) {
 	p.mu.Lock()
