@@ -28,8 +28,8 @@ type Env struct {
 	KvcaFlags []string
 }
 
-// recipe makes a gateway's command line. Its last port is for whatever it
-// serves beside clients.
+// recipe makes the command line of a gateway that serves clients on port, and
+// whatever it serves beside them on second.
 type recipe func(e *Env, port, second int) (args []string, err error)
 
 var recipes = map[string]recipe{
@@ -90,26 +90,25 @@ func plain(e *Env, port, _ int) ([]string, error) {
 }
 
 func smg(e *Env, port, metrics int) ([]string, error) {
-	return python(e, "smg", append([]string{"smg", "launch"}, routerFlags(e, port, metrics, "cache_aware")...))
+	return python(e, "smg", append([]string{"smg", "launch"}, routerFlags(e, port, metrics, "cache_aware", "warn")...))
 }
 
 func sglang(e *Env, port, metrics int) ([]string, error) {
-	return python(e, "sglang-router", append([]string{"sglang-router", "launch"}, routerFlags(e, port, metrics, "cache_aware")...))
+	return python(e, "sglang-router", append([]string{"sglang-router", "launch"}, routerFlags(e, port, metrics, "cache_aware", "warn")...))
 }
 
 func vllm(policy string) recipe {
 	return func(e *Env, port, metrics int) ([]string, error) {
-		return python(e, "vllm-router", append([]string{"vllm-router"}, routerFlags(e, port, metrics, policy)...))
+		return python(e, "vllm-router", append([]string{"vllm-router"}, routerFlags(e, port, metrics, policy, "warning")...))
 	}
 }
 
 // routerFlags are those that the three routers have in common. Logging is
 // quiet for all, as it is for kvca.
-func routerFlags(e *Env, port, metrics int, policy string) []string {
-	level := "warn"
+func routerFlags(e *Env, port, metrics int, policy, logLevel string) []string {
 	args := []string{
 		"--host", "127.0.0.1", "--port", strconv.Itoa(port), "--prometheus-port", strconv.Itoa(metrics),
-		"--policy", policy, "--log-level", level, "--worker-urls",
+		"--policy", policy, "--log-level", logLevel, "--worker-urls",
 	}
 	return append(args, e.Backends...)
 }

@@ -81,7 +81,7 @@ func affinityRow(ctx context.Context, s *settings, t *report.Table, name string,
 	defer func() { _ = r.close() }()
 	g, err := r.start(ctx, name)
 	if err != nil {
-		t.Add(name, m.name, firstLineOf(err))
+		t.Add(name, m.name, ends(err))
 		return err
 	}
 	defer g.Close()
@@ -104,7 +104,11 @@ func affinityRow(ctx context.Context, s *settings, t *report.Table, name string,
 	return err
 }
 
-func firstLineOf(err error) string {
-	line, _, _ := strings.Cut(err.Error(), "\n")
-	return line
+// ends are the first and the last line of an error, which may hold a whole log.
+func ends(err error) string {
+	lines := strings.Split(strings.TrimSpace(err.Error()), "\n")
+	if len(lines) == 1 {
+		return lines[0]
+	}
+	return lines[0] + ": " + lines[len(lines)-1]
 }

@@ -93,7 +93,7 @@ func (c *cpuRun) startAll(ctx context.Context, r *rig, names []string) ([]*conte
 			return list, ctx.Err()
 		}
 		if err != nil {
-			r.Printf("* left out: %v\n", err)
+			r.Printf("* left out: %s\n", ends(err))
 			continue
 		}
 		usage, err := process.UsageOf(g.PID)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -138,7 +139,7 @@ func matchLeavers(leavers []load.Leaver, served []fake.Served) *departures {
 		count.left++
 		if v.Err != nil {
 			d.failed++
-			d.err = errors.Join(d.err, v.Err)
+			d.err = cmp.Or(d.err, v.Err)
 			continue
 		}
 		s, arrived := at[i]

@@ -42,7 +42,7 @@ func runMemory(ctx context.Context, args []string) (err error) {
 			err = errBroken
 		}
 		if err != nil {
-			r.Printf("* %s: %v\n", name, err)
+			r.Printf("* %s: %s\n", name, ends(err))
 		}
 		if name == "kvca" {
 			verdicts = append(verdicts, err)

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"kvca/bench/fake"
+	"kvca/bench/load"
+	"kvca/bench/report"
+)
+
+func TestMedian(t *testing.T) {
+	for _, c := range []struct {
+		values []float64
+		want   float64
+	}{{nil, 0}, {[]float64{3}, 3}, {[]float64{9, 1, 2}, 2}, {[]float64{4, 1, 2, 100}, 3}} {
+		if got := median(c.values); got != c.want {
+			t.Errorf("median(%v) = %v, want %v", c.values, got, c.want)
+		}
+	}
+}
+
+func TestCell(t *testing.T) {
+	if got := cell(0, 5) + "; " + cell(7, 0) + "; " + cell(150, 100); got != "none served; 7; 150 (1.50)" {
+		t.Errorf("cells %q", got)
+	}
+}
+
+func TestBrokenPromiseIsAnError(t *testing.T) {
+	var screen bytes.Buffer
+	w, err := report.New(&screen, t.TempDir(), "", "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &rig{Writer: w}
+	if err := r.judge(true, "%d of %d", 1, 1); err != nil {
+		t.Errorf("a kept promise gives %v", err)
+	}
+	if err := r.judge(false, "%d of %d", 0, 1); !errors.Is(err, errBroken) {
+		t.Errorf("a broken promise gives %v", err)
+	}
+	if !strings.HasSuffix(screen.String(), "* kept: 1 of 1\n* BROKEN: 0 of 1\n") {
+		t.Errorf("report %q", screen.String())
+	}
+}
+
+func TestLeaversAreMatchedWithWhatBackendsSaw(t *testing.T) {
+	left := time.Unix(1000, 0)
+	leavers := []load.Leaver{
+		{Stage: load.Upload, Left: left},
+		{Stage: load.Prefill, Left: left},
+		{Stage: load.Stream, Left: left},
+		{Stage: load.Stream, Left: left},
+		{Stage: load.Stream, Finished: true},
+		{Stage: load.Prefill, Err: errors.New("refused")},
+	}
+	d := matchLeavers(leavers, []fake.Served{
+		{Conversation: 1, Cancelled: true, Ended: left.Add(4 * time.Millisecond)},
+		{Conversation: 2, Ended: left.Add(time.Millisecond)},
+		{Conversation: 3, Ended: left.Add(time.Second)},
+		{Conversation: 4, Ended: left},
+	})
+	if len(d.delays) != 1 || d.quantile(1) != 4*time.Millisecond {
+		t.Errorf("delays %v", d.delays)
+	}
+	if d.missed != 1 || d.failed != 1 || d.byStage[load.Stream].answered != 2 || d.byStage[load.Upload].arrived != 0 {
+		t.Errorf("departures %+v", d)
+	}
+}
+
+func TestErrorIsCutToItsEnds(t *testing.T) {
+	if got := ends(errors.New("start x\nusage\nbad flag\n")); got != "start x: bad flag" {
+		t.Errorf("ends %q", got)
+	}
+}
+
+func TestUnknownCommandNamesTheKnown(t *testing.T) {
+	if err := run(t.Context(), []string{"unheard"}); err == nil || !strings.Contains(err.Error(), "affinity, cpu") {
+		t.Errorf("error %v", err)
+	}
+}
