@@ -20,7 +20,7 @@ const (
 
 func adminFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "admin", Value: "http://127.0.0.1:8081", Usage: "`URL` of a node's admin API"},
+		&cli.StringFlag{Name: "admin", Value: "http://127.0.0.1:8081", Usage: "`URL` or HOST:PORT of a node's admin API", EnvVars: []string{"KVCA_ADMIN"}},
 		&cli.BoolFlag{Name: "json", Usage: "print the answer as it came", DisableDefaultText: true},
 	}
 }

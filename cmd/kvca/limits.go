@@ -15,7 +15,8 @@ import (
 // what is live, where GOGC does not say. Most of what lives is the block map,
 // which holds no pointers: a collection does not look into it, so collections
 // stay cheap however large it is, while the usual 100 would let garbage grow as
-// large as the map before the first.
+// large as the map before the first. Processor time per request was the same at
+// 50, 100 and 200 with an empty map, which is the worst case for a low value.
 const gcPercent = 50
 
 // fewDescriptors is the number of file descriptors below which an operator is

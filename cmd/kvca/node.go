@@ -31,7 +31,7 @@ type node struct {
 
 	clientListener, adminListener net.Listener
 	client, admin                 *http.Server
-	visitors                      visitors
+	visitors, adminVisitors       visitors
 
 	locations *blockmap.Map
 	loads     *ledger.Ledger
@@ -117,11 +117,11 @@ func (n *node) assemble() (err error) {
 		return err
 	}
 	n.client = proxy.NewHTTPServer(n.visitors.count(n.proxy), n.log)
-	n.admin = proxy.NewHTTPServer(proxy.NewAdmin(proxy.AdminConfig{
+	n.admin = proxy.NewHTTPServer(n.adminVisitors.count(proxy.NewAdmin(proxy.AdminConfig{
 		Proxy: n.proxy, Map: n.locations, Ledger: n.loads, Gatherer: metrics,
 		Draining: n.draining.Load, Address: n.clientListener.Addr().String(),
 		Boot: strconv.FormatInt(time.Now().UnixNano(), 36),
-	}), n.log)
+	})), n.log)
 	return nil
 }
 
@@ -193,6 +193,7 @@ func (n *node) Close() {
 			}
 		}
 		n.visitors.wait(handlerGrace)
+		n.adminVisitors.wait(handlerGrace)
 		if n.pool != nil {
 			n.pool.Close()
 		}

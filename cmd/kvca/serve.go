@@ -4,6 +4,8 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"net"
+	"net/netip"
 	"os"
 	"os/signal"
 	"syscall"
@@ -51,12 +53,22 @@ func serve(ctx context.Context, s *settings, logs io.Writer) error {
 	for _, w := range s.warnings {
 		log.Warn(w)
 	}
+	if s.hashKey == nil && !isLoopback(s.listen) {
+		log.Info("the hash key follows from the cluster's name: clients that know it can find out which prompts others send; set --hash-key-file")
+	}
 	setLimits(log, s)
 	n, err := newNode(s, log)
 	if err != nil {
 		return err
 	}
 	return n.Run(ctx)
+}
+
+// isLoopback is whether only this host reaches an address.
+func isLoopback(address string) bool {
+	host, _, _ := net.SplitHostPort(address)
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.IsLoopback()
 }
 
 // newLogger makes the log that the settings ask for.
