@@ -45,7 +45,8 @@ type Config struct {
 	// own, which is what the backend is sent.
 	Aliases map[string]string
 	// Rules are the lists of what stays out of the CBR, per model, where they
-	// differ from the built-in one.
+	// differ from the built-in one; those under "" are for all models without
+	// their own.
 	Rules map[string]*cbr.Rules
 	// Paths are further engine paths that are passed through.
 	Paths []string

@@ -88,12 +88,20 @@ func (p *Proxy) resolve(name string) (string, *cbr.Rules, error) {
 		model = real
 	}
 	if _, known := p.pool.Model(model); known {
-		return model, p.cfg.Rules[model], nil
+		return model, p.rules(model), nil
 	}
 	if !p.pool.Ready() {
 		return "", nil, unavailable("starting", "The gateway is still asking its backends which models they serve. Try again shortly.")
 	}
 	return "", nil, unknownModel(name, p.models())
+}
+
+// rules are a model's own, else those for all models, nil for the built-in ones.
+func (p *Proxy) rules(model string) *cbr.Rules {
+	if own := p.cfg.Rules[model]; own != nil {
+		return own
+	}
+	return p.cfg.Rules[""]
 }
 
 // models are the names that clients may use, sorted.

@@ -16,7 +16,7 @@ type Loads interface {
 	// time it decides from what it knows and marks the grant degraded.
 	Reserve(ctx context.Context, o *ledger.Order) Grant
 	// Peek chooses as Reserve would, from what is known here, and books nothing.
-	Peek(o *ledger.Order) ledger.Grant
+	Peek(o *ledger.Order) Grant
 	Prefilled(id ledger.ID) bool
 	Release(id ledger.ID) bool
 	Load(s state.Slot) ledger.Load
@@ -58,4 +58,8 @@ func LocalLoads(l *ledger.Ledger, node string) Loads { return local{l, node} }
 
 func (l local) Reserve(_ context.Context, o *ledger.Order) Grant {
 	return Grant{Grant: l.Ledger.Reserve(o), Owner: l.node}
+}
+
+func (l local) Peek(o *ledger.Order) Grant {
+	return Grant{Grant: l.Ledger.Peek(o), Owner: l.node}
 }

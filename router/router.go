@@ -142,7 +142,7 @@ func (r *Router) Explain(req *Request, members []*Backend) (Decision, error) {
 	if !q.decide(r.models.get(req.Model).policy) {
 		return Decision{}, ErrNoBackend
 	}
-	grant := Grant{Grant: r.loads.Peek(&q.order)}
+	grant := r.loads.Peek(&q.order)
 	d := q.decision(grant, q.offered[grant.Index])
 	d.Candidates = q.candidates(members, d.Backend)
 	return d, nil
