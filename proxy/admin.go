@@ -78,7 +78,7 @@ func (a *admin) readyz(w http.ResponseWriter, _ *http.Request) {
 
 // adminError answers errors of the admin API, in the shape of the client's.
 func adminError(w http.ResponseWriter, status int, code, message string) {
-	(&apiError{status: status, code: code, message: message}).write(w, openAI, "")
+	(&apiError{status: status, code: code, message: message}).write(w, openAIStyle, "")
 }
 
 func (a *admin) backends(w http.ResponseWriter, _ *http.Request) {

@@ -73,13 +73,13 @@ func (e *apiError) kind(s style) string {
 	switch {
 	case e.status == http.StatusNotFound:
 		return "not_found_error"
-	case e.status == http.StatusRequestEntityTooLarge && s == anthropic:
+	case e.status == http.StatusRequestEntityTooLarge && s == anthropicStyle:
 		return "request_too_large"
 	case e.status < 500:
 		return "invalid_request_error"
-	case s == anthropic && e.status == http.StatusServiceUnavailable:
+	case s == anthropicStyle && e.status == http.StatusServiceUnavailable:
 		return "overloaded_error"
-	case s == anthropic:
+	case s == anthropicStyle:
 		return "api_error"
 	default:
 		return "server_error"
@@ -102,7 +102,7 @@ type anthropicError struct {
 // body is the error as the endpoint's API shapes errors.
 func (e *apiError) body(s style, requestID string) []byte {
 	var v any
-	if s == anthropic {
+	if s == anthropicStyle {
 		v = struct {
 			Type      string         `json:"type"`
 			Error     anthropicError `json:"error"`
@@ -128,9 +128,9 @@ func (e *apiError) openAI(s style) openAIError {
 // event is the error as the last event of a stream that broke.
 func (e *apiError) event(s style, requestID string) []byte {
 	switch s {
-	case anthropic:
+	case anthropicStyle:
 		return []byte("event: error\ndata: " + string(e.body(s, requestID)) + "\n\n")
-	case responses:
+	case responsesStyle:
 		b, _ := json.Marshal(map[string]any{
 			"type": "response.failed",
 			"response": map[string]any{

@@ -11,9 +11,9 @@ import (
 type style uint8
 
 const (
-	openAI    style = iota // error objects; streams end in [DONE]
-	anthropic              // typed error objects; streams of named events
-	responses              // OpenAI's error objects; streams of named events
+	openAIStyle    style = iota // error objects; streams end in [DONE]
+	anthropicStyle              // typed error objects; streams of named events
+	responsesStyle              // OpenAI's error objects; streams of named events
 )
 
 // endpoint is one path of the client API. Its path is a label of metrics, so a
@@ -41,9 +41,9 @@ func init() {
 	for _, e := range []*endpoint{
 		{path: "/v1/chat/completions", cbr: cbr.Chat, computes: true, needsModel: true},
 		{path: "/v1/completions", cbr: cbr.Completions, computes: true, needsModel: true},
-		{path: "/v1/responses", cbr: cbr.Responses, style: responses, computes: true, needsModel: true},
-		{path: "/v1/messages", cbr: cbr.Messages, style: anthropic, computes: true, needsModel: true},
-		{path: "/v1/messages/count_tokens", style: anthropic, needsModel: true},
+		{path: "/v1/responses", cbr: cbr.Responses, style: responsesStyle, computes: true, needsModel: true},
+		{path: "/v1/messages", cbr: cbr.Messages, style: anthropicStyle, computes: true, needsModel: true},
+		{path: "/v1/messages/count_tokens", style: anthropicStyle, needsModel: true},
 		{path: "/v1/embeddings", computes: true, needsModel: true},
 		{path: "/v1/rerank", computes: true, needsModel: true},
 		{path: "/v1/score", computes: true, needsModel: true},
@@ -58,7 +58,7 @@ func init() {
 // storedResponse serves /v1/responses/{id} and what lies below it: only the
 // backend that made the response knows it.
 var storedResponse = &endpoint{
-	path: "/v1/responses/{id}", style: responses, ids: true,
+	path: "/v1/responses/{id}", style: responsesStyle, ids: true,
 	methods: []string{http.MethodGet, http.MethodPost, http.MethodDelete},
 }
 

@@ -122,7 +122,7 @@ func (x *exchange) abandonUpload() {
 
 func (x *exchange) style() style {
 	if x.endpoint == nil {
-		return openAI
+		return openAIStyle
 	}
 	return x.endpoint.style
 }

@@ -15,7 +15,7 @@ func (a *admin) explain(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case errors.Is(err, errClientGone):
 	case err != nil:
-		unreadable(err).write(w, openAI, requestID(r.Header))
+		unreadable(err).write(w, openAIStyle, requestID(r.Header))
 	default:
 		writeJSON(w, http.StatusOK, decision)
 	}

@@ -16,7 +16,7 @@ func (p *Proxy) serveModels(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Request-Id", id)
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")
-		(&apiError{status: http.StatusMethodNotAllowed, code: "method_not_allowed", message: "The list of models is read with GET."}).write(w, openAI, id)
+		(&apiError{status: http.StatusMethodNotAllowed, code: "method_not_allowed", message: "The list of models is read with GET."}).write(w, openAIStyle, id)
 		return
 	}
 	cards := p.cards()
@@ -34,7 +34,7 @@ func (p *Proxy) serveModels(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	unknownModel(name, p.models()).write(w, openAI, id)
+	unknownModel(name, p.models()).write(w, openAIStyle, id)
 }
 
 // cards are the models' cards; an alias has the card of its model with the alias

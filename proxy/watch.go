@@ -35,7 +35,7 @@ func (w *watch) feed(b []byte) {
 	if w.blind {
 		return
 	}
-	if w.style == responses && w.responseID == "" {
+	if w.style == responsesStyle && w.responseID == "" {
 		w.responseID = findResponseID(b)
 	}
 	if !w.events {
@@ -125,7 +125,7 @@ func (w *watch) data(b []byte) {
 	if !mentionsPrompt(b) {
 		return
 	}
-	if w.style == openAI {
+	if w.style == openAIStyle {
 		w.kept = append(w.kept[:0], b...) // the last one says most
 		return
 	}
