@@ -170,6 +170,7 @@ func TestMetricsAreClean(t *testing.T) {
 		"kvca_matched_blocks_total", "kvca_novel_blocks_total", "kvca_chain_blocks_total", "kvca_predicted_cached_tokens_total",
 		"kvca_time_to_first_byte_seconds_bucket", "kvca_request_duration_seconds_bucket", "kvca_gateway_seconds_bucket",
 		"kvca_block_map_blocks", "kvca_block_map_bytes", "kvca_block_map_expired_total", "kvca_block_map_evicted_total", "kvca_build_info",
+		`kvca_backend_active_requests{backend="e0"} 0`, `kvca_backend_novel_bytes{backend="e0"} 0`, `kvca_backend_up{backend="e0"}`, "kvca_backend_breaker_opens_total",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the metrics lack %s", want)

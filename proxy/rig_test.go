@@ -105,7 +105,7 @@ func newRig(t *testing.T, engines int, options ...rigOption) *rig {
 	if g.proxy, err = New(cfg, g.router, g.pool); err != nil {
 		t.Fatal(err)
 	}
-	if err := RegisterState(g.registry, "test", g.blocks, g.ledger); err != nil {
+	if err := g.proxy.RegisterState(g.registry, g.blocks, g.ledger); err != nil {
 		t.Fatal(err)
 	}
 	g.client = start(t, g.proxy, log)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"kvca/router"
 	"kvca/state/blockmap"
 	"kvca/state/ledger"
 )
@@ -14,27 +15,28 @@ import (
 type stateMetrics struct {
 	blocks, locations, tentative, bytes, maxBytes *prometheus.Desc
 	expired, evicted, expectDropped               *prometheus.Desc
-	held, granted                                 *prometheus.Desc
+	held, granted, active, novel                  *prometheus.Desc
 	m                                             *blockmap.Map
 	l                                             *ledger.Ledger
+	fleet                                         func() []*router.Backend
 }
 
 // RegisterState registers the metrics of the block map and of the ledger, and
 // the program's build.
-func RegisterState(reg prometheus.Registerer, version string, m *blockmap.Map, l *ledger.Ledger) error {
+func (p *Proxy) RegisterState(reg prometheus.Registerer, m *blockmap.Map, l *ledger.Ledger) error {
 	desc := func(name, help string, labels ...string) *prometheus.Desc {
 		return prometheus.NewDesc(name, help, labels, nil)
 	}
 	build := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "kvca_build_info", Help: "The program's version, always 1.",
-		ConstLabels: prometheus.Labels{"version": version, "go_version": runtime.Version()},
+		ConstLabels: prometheus.Labels{"version": p.cfg.Version, "go_version": runtime.Version()},
 	})
 	build.Set(1)
 	if err := reg.Register(build); err != nil {
 		return err
 	}
 	return reg.Register(&stateMetrics{
-		m: m, l: l,
+		m: m, l: l, fleet: p.pool.All,
 		blocks:        desc("kvca_block_map_blocks", "Distinct blocks in the block map."),
 		locations:     desc("kvca_block_map_locations", "Locations in the block map."),
 		tentative:     desc("kvca_block_map_tentative_locations", "Tentative locations: blocks of routed, unanswered requests."),
@@ -45,19 +47,23 @@ func RegisterState(reg prometheus.Registerer, version string, m *blockmap.Map, l
 		expectDropped: desc("kvca_block_map_tentative_dropped_total", "Requests whose blocks were not counted tentatively for lack of room."),
 		held:          desc("kvca_reservations_held", "Requests that are reserved and not over."),
 		granted:       desc("kvca_reservations_granted_total", "Reservations made."),
+		active:        desc("kvca_backend_active_requests", "Requests reserved on the backend and not over.", "backend"),
+		novel:         desc("kvca_backend_novel_bytes", "Novel-block load of the backend: prefill work in bytes of CBR that is reserved and has not begun to be answered.", "backend"),
 	})
 }
 
 func (s *stateMetrics) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		s.blocks, s.locations, s.tentative, s.bytes, s.maxBytes, s.expired, s.evicted, s.expectDropped, s.held, s.granted,
+		s.blocks, s.locations, s.tentative, s.bytes, s.maxBytes, s.expired, s.evicted, s.expectDropped, s.held, s.granted, s.active, s.novel,
 	} {
 		ch <- d
 	}
 }
 
 func (s *stateMetrics) Collect(ch chan<- prometheus.Metric) {
-	gauge := func(d *prometheus.Desc, v float64) { ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v) }
+	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
 	counter := func(d *prometheus.Desc, v uint64, labels ...string) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v), labels...)
 	}
@@ -73,4 +79,9 @@ func (s *stateMetrics) Collect(ch chan<- prometheus.Metric) {
 	counter(s.expectDropped, stats.ExpectDropped)
 	gauge(s.held, float64(s.l.Held()))
 	counter(s.granted, s.l.Counters().Granted)
+	for _, b := range s.fleet() {
+		load := s.l.Load(b.Slot)
+		gauge(s.active, float64(load.Active), b.ID)
+		gauge(s.novel, float64(load.Novel), b.ID)
+	}
 }

@@ -113,7 +113,7 @@ func (n *node) assemble() (err error) {
 	if n.proxy, err = proxy.New(s.proxy, n.router, n.pool); err != nil {
 		return err
 	}
-	if err = proxy.RegisterState(metrics, s.proxy.Version, n.locations, n.loads); err != nil {
+	if err = n.proxy.RegisterState(metrics, n.locations, n.loads); err != nil {
 		return err
 	}
 	n.client = proxy.NewHTTPServer(n.visitors.count(n.proxy), n.log)
