@@ -122,3 +122,11 @@ func TestLeavingClientIsCounted(t *testing.T) {
 	}
 	t.Error("the backend did not see that its client left")
 }
+
+func TestTokensOfAContinuedChatBeginAlike(t *testing.T) {
+	first := string(appendTokens(nil, []byte(`{"model":"m","messages":[{"role":"user","content":"hello"}`)))
+	longer := string(appendTokens(nil, []byte(`{"messages":[{"role":"user","content":"hello"},{"role":"assistant"}]}`)))
+	if !strings.HasPrefix(longer, strings.TrimSuffix(first, "]")+",") {
+		t.Errorf("%s does not continue %s", longer, first)
+	}
+}

@@ -97,6 +97,8 @@ func (f *Fleet) add(cfg Config, index int) error {
 func (f *Fleet) routes(b *backend) http.Handler {
 	m := http.NewServeMux()
 	m.HandleFunc("POST /v1/chat/completions", b.chat)
+	m.HandleFunc("POST /v1/chat/completions/render", b.render("token_ids"))
+	m.HandleFunc("POST /tokenize", b.render("tokens"))
 	m.HandleFunc("GET /v1/models", b.models)
 	m.HandleFunc("GET /metrics", b.metrics)
 	m.HandleFunc("GET /health", b.healthy)

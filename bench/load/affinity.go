@@ -11,6 +11,8 @@ type Affinity struct {
 	// FollowUps counts the turns after the first, Kept those of them that went
 	// to the backend of the turn before.
 	FollowUps, Kept int
+	// Lost counts those that were not kept: the second turn's first.
+	Lost []int
 	// PerBackend is how many turns each backend served.
 	PerBackend []int
 }
@@ -29,7 +31,10 @@ func AffinityOf(served []fake.Served, backends int) Affinity {
 			a.FollowUps++
 			if before == backend {
 				a.Kept++
+				continue
 			}
+			a.Lost = append(a.Lost, make([]int, max(0, t.turn-len(a.Lost)))...)
+			a.Lost[t.turn-1]++
 		}
 	}
 	return a

@@ -121,7 +121,7 @@ func TestAffinityCountsKeptFollowUps(t *testing.T) {
 		{Conversation: 0, Turn: 1, Backend: 1},
 		{Conversation: 0, Turn: 2, Backend: 0},
 	}, 2)
-	if a.FollowUps != 2 || a.Kept != 1 || a.Share() != 0.5 || a.Spread() != 1 {
+	if a.FollowUps != 2 || a.Kept != 1 || a.Share() != 0.5 || a.Spread() != 1 || !slices.Equal(a.Lost, []int{0, 1}) {
 		t.Errorf("%+v, share %v, spread %v", a, a.Share(), a.Spread())
 	}
 }
