@@ -45,7 +45,9 @@ func Start(ctx context.Context, spec Spec) (*Child, error) {
 	cmd := exec.CommandContext(ctx, spec.Args[0], spec.Args[1:]...)
 	cmd.Env = append(os.Environ(), spec.Env...)
 	cmd.Stdout, cmd.Stderr = log, log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	// The second is for the case that this program is killed; the runtime keeps
+	// the threads that start children.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = stopTime
 	if err := cmd.Start(); err != nil {
