@@ -45,7 +45,10 @@ func runLeavers(ctx context.Context, args []string) (err error) {
 		return err
 	}
 	l.Addr = g.Addr
+	late := watchLateness(ctx)
 	leavers := l.Run(ctx)
+	r.Printf("%d clients, %d at the same time; this machine woke a sleeper up to %v late\n\n", l.Clients, l.Connections,
+		late.end().Round(100*time.Microsecond))
 	if err := ctx.Err(); err != nil {
 		return err
 	}

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"kvca/bench/fake"
 	"kvca/bench/load"
 	"kvca/bench/report"
@@ -82,3 +84,13 @@ func TestUnknownCommandNamesTheKnown(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 }
+
+func TestLatenessEnds(t *testing.T) {
+	l := watchLateness(t.Context())
+	time.Sleep(20 * time.Millisecond)
+	if worst := l.end(); worst < 0 || worst > time.Minute {
+		t.Errorf("worst %v", worst)
+	}
+}
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
