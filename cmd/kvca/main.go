@@ -20,6 +20,7 @@ import (
 // subcommands are what kvca can do, in the order that help lists them.
 var subcommands = []func() *cli.Command{
 	serveCommand,
+	demoCommand,
 	chainCommand,
 	explainCommand,
 	statusCommand,
