@@ -71,11 +71,13 @@ func toolChat(size int) []byte {
 
 func bodies() map[string][]byte {
 	code := "func (e *Encoder) space() {\n\tif e.pos < len(e.body) {\n\t\te.skip(\"x\")\n\t}\n}\n"
+	lines := "each request goes where its beginning lies\nand so nobody computes the same prefix twice\n"
 	unicode := "Ворота направляют каждый запрос туда, где уже лежит его начало. 門は要求を最も近い場所へ送る。"
 	return map[string][]byte{
 		"chat-2kB":      chatOf(2_000, english, 700),
 		"chat-32kB":     chatOf(32_000, english, 4_000),
 		"chat-400kB":    chatOf(400_000, english, 20_000),
+		"lines-400kB":   chatOf(400_000, lines, 4_000),
 		"code-400kB":    chatOf(400_000, code, 20_000),
 		"unicode-400kB": chatOf(400_000, unicode, len(unicode)*40),
 		"tools-400kB":   toolChat(400_000),

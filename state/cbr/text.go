@@ -23,32 +23,20 @@ func specials(word uint64) uint64 {
 }
 
 // text reads the string at the opening quote and appends what it stands for,
-// unframed. Plain text is examined and copied in the same step, word by word:
-// most strings end within the first, and escapes are seldom far apart, so the
-// long steps are taken only after a few words without a special byte.
+// unframed. Plain text is examined and copied in the same step.
 func (e *Encoder) text() bool {
 	e.reserve()
 	src, at := e.body, e.pos+1
 	dst, n := e.out[:cap(e.out)], len(e.out)
-	start, high, words := at, uint64(0), 0
+	start, high := at, uint64(0)
 	for {
-		if len(src)-at < 8 {
-			at, n, high = copyLast(src, at, dst, n, high)
-		} else {
-			word := binary.LittleEndian.Uint64(src[at:])
-			binary.LittleEndian.PutUint64(dst[n:], word)
-			high |= word
-			marks := specials(word)
-			if marks == 0 {
-				at, n = at+8, n+8
-				if words++; words == longRun {
-					at, n, high = copyLong(src, at, dst, n, high)
-					words = 0
-				}
+		at, n, high = copyPlain(src, at, dst, n, high)
+		if at+1 < len(src) && src[at] == '\\' {
+			if plain := unescaped[src[at+1]]; plain != 0 {
+				dst[n] = plain
+				at, n = at+2, n+1
 				continue
 			}
-			plain := bits.TrailingZeros64(marks) / 8
-			at, n, words = at+plain, n+plain, 0
 		}
 		if at < len(src) && src[at] == '"' {
 			e.out = e.out[:n]
@@ -119,27 +107,22 @@ func copyLast(src []byte, at int, dst []byte, n int, high uint64) (int, int, uin
 	return at, n, high
 }
 
-// longRun is how many words without a special byte make a run a long one.
-const longRun = 4
-
-// copyLong copies text in steps of 32 bytes and stops before the step that has a
-// special byte. dst must have room for the rest of src.
-func copyLong(src []byte, at int, dst []byte, n int, high uint64) (int, int, uint64) {
-	for at+32 <= len(src) {
-		from, to := src[at:at+32], dst[n:n+32]
-		a, b := binary.LittleEndian.Uint64(from), binary.LittleEndian.Uint64(from[8:])
-		c, d := binary.LittleEndian.Uint64(from[16:]), binary.LittleEndian.Uint64(from[24:])
-		if specials(a)|specials(b)|specials(c)|specials(d) != 0 {
-			break
+// copyWords copies plain text word by word up to the next special byte or the end
+// of src. It returns both offsets moved on, and high with the bytes seen ored into
+// it, to tell ASCII from text that needs a check. dst must have room for the rest
+// of src and slack more.
+func copyWords(src []byte, at int, dst []byte, n int, high uint64) (int, int, uint64) {
+	for len(src)-at >= 8 {
+		word := binary.LittleEndian.Uint64(src[at:])
+		binary.LittleEndian.PutUint64(dst[n:], word)
+		high |= word
+		if marks := specials(word); marks != 0 {
+			plain := bits.TrailingZeros64(marks) / 8
+			return at + plain, n + plain, high
 		}
-		binary.LittleEndian.PutUint64(to, a)
-		binary.LittleEndian.PutUint64(to[8:], b)
-		binary.LittleEndian.PutUint64(to[16:], c)
-		binary.LittleEndian.PutUint64(to[24:], d)
-		high |= a | b | c | d
-		at, n = at+32, n+32
+		at, n = at+8, n+8
 	}
-	return at, n, high
+	return copyLast(src, at, dst, n, high)
 }
 
 // checkUTF8 checks the inside of a string, escapes and all.
