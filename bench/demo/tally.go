@@ -100,8 +100,15 @@ type second struct {
 	Counts
 }
 
-// NewTally is a tally whose time begins now.
-func NewTally() *Tally { return &Tally{began: time.Now(), backends: make(map[string]int64)} }
+// NewTally is a tally whose time begins now. The backends named are listed before
+// they have answered anything.
+func NewTally(backends ...string) *Tally {
+	t := &Tally{began: time.Now(), backends: make(map[string]int64)}
+	for _, id := range backends {
+		t.backends[id] = 0
+	}
+	return t
+}
 
 // Add counts a result.
 func (t *Tally) Add(r Result) {

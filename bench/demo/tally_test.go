@@ -32,13 +32,13 @@ func TestRecentSumsForgetWhatIsOld(t *testing.T) {
 }
 
 func TestErrorsCountAsNothingElse(t *testing.T) {
-	tally := NewTally()
+	tally := NewTally("idle")
 	first := errors.New("first")
 	for _, err := range []error{first, errors.New("second")} {
 		tally.Add(Result{Err: err, Backend: "a", Prompt: 5, TTFT: time.Second})
 	}
 	s := tally.Snapshot()
-	if c := &s.Total; c.Errors != 2 || c.Requests != 0 || c.Prompt != 0 || len(s.Backends) != 0 || s.Err != first {
+	if c := &s.Total; c.Errors != 2 || c.Requests != 0 || c.Prompt != 0 || len(s.Backends) != 1 || s.Backends["idle"] != 0 || s.Err != first {
 		t.Errorf("%+v, %v, first error %v", c, s.Backends, s.Err)
 	}
 }

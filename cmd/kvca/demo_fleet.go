@@ -19,6 +19,14 @@ type demoGateway struct {
 	*node
 }
 
+func (g *demoGateway) backendIDs() []string {
+	ids := make([]string, len(g.engines))
+	for i, e := range g.engines {
+		ids[i] = e.id
+	}
+	return ids
+}
+
 // demoFleet are the gateways of a demo. The first is the one that is shown, which
 // others may use too.
 type demoFleet struct{ gateways []demoGateway }

@@ -74,7 +74,7 @@ func cast(d *demoSettings, f *demoFleet, screen *demo.Screen) (*board, []*demo.P
 	b := &board{screen: screen}
 	var players []*demo.Player
 	for _, g := range f.gateways {
-		t := demo.NewTally()
+		t := demo.NewTally(g.backendIDs()...)
 		b.rows = append(b.rows, boardRow{name: g.name, tally: t})
 		players = append(players, &demo.Player{URL: g.ClientURL(), Script: d.script, Sessions: d.sessions, Tally: t})
 	}
