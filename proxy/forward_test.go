@@ -135,14 +135,21 @@ func (g *rig) converse(seed, turns int, shared string, turnBytes int) (kept int)
 }
 
 func TestLightLoadSpreadsEvenly(t *testing.T) {
-	g := newRig(t, 4)
-	for i := range 200 {
-		g.expect(200, "/v1/chat/completions", chat(long(i, 200)))
-	}
-	for _, e := range g.engines {
-		if n := e.served.Load(); n < 25 || n > 80 {
-			t.Errorf("%s served %d of 200 requests that came one at a time", e.id, n)
-		}
+	for name, text := range map[string]func(int) string{
+		"different":          func(i int) string { return long(i, 2000) },
+		"one short question": func(int) string { return "hi" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := newRig(t, 4)
+			for i := range 200 {
+				g.expect(200, "/v1/chat/completions", chat(text(i)))
+			}
+			for _, e := range g.engines {
+				if n := e.served.Load(); n < 25 || n > 80 {
+					t.Errorf("%s served %d of 200 requests that came one at a time", e.id, n)
+				}
+			}
+		})
 	}
 }
 

@@ -3,6 +3,7 @@ package router
 import (
 	"kvca/state"
 	"kvca/state/blockmap"
+	"kvca/state/cbr"
 )
 
 // mark is the longest request that this one continues, as far as it is known who
@@ -16,11 +17,13 @@ type mark struct {
 
 func (m *mark) heldBy(s state.Slot) bool { return m.walk.Matched(s) > 0 }
 
-// findMark looks the request's marks up, the longest first. Those inside blocks
-// that are known to everyone concerned add nothing, so most requests need none.
+// findMark looks a follow-up's marks up, the longest first; those inside blocks
+// that are known already add nothing. A request without an answer in it continues
+// nobody's, even if it repeats one: a short question that many ask is no reason
+// to send them all to one backend.
 func (q *question) findMark() {
 	q.mark.bytes = 0
-	if q.req.SkipsCache {
+	if q.req.SkipsCache || q.req.Phase != cbr.FollowUp {
 		return
 	}
 	blockSize := int64(q.router.cfg.BlockSize)

@@ -5,7 +5,8 @@ import "kvca/state"
 // Expect counts chain as tentatively held by s, until Unexpect is called with
 // the same arguments. Where the bound of tentative locations does not let the
 // whole chain in, it records nothing and returns false: Unexpect must then not
-// be called. Tentative locations count in Walk.Expected and nowhere else.
+// be called. Tentative locations count in Walk.Expected and, as continuations, in
+// Walk.Fan, and nowhere else.
 func (m *Map) Expect(s state.Slot, chain []uint64) bool {
 	m.slots.make(s)
 	t := &m.tentative
@@ -67,12 +68,14 @@ func (t *tentative) walk(chain []uint64, w *Walk, slots *slots) {
 		if b == 0 {
 			break
 		}
-		w.path = append(w.path, step{entry: b, count: t.blocks.at(b).count})
+		e := t.blocks.at(b)
+		w.path = append(w.path, step{entry: b, count: e.count, requests: e.requests})
 		if i%walkPiece == walkPiece-1 {
 			t.mu.RUnlock()
 			t.mu.RLock()
 		}
 	}
+	w.partings()
 	again := true
 	for i := len(w.path) - 1; i >= 0; i-- {
 		if !again && w.path[i].count == w.path[i+1].count {

@@ -65,14 +65,36 @@ func (x *model) checkFan(t *rapid.T, blocks map[uint64]bool) {
 			chain = append([]uint64{p}, chain...)
 		}
 		w := walk(x.m, chain, x.now)
-		largest := uint32(1)
+		largest, deeper := uint32(1), 0
+		requests := x.requests(chain)
 		for i := len(chain) - 1; i >= 0; i-- {
 			largest = max(largest, fan[chain[i]])
+			if parting := requests[i] - deeper; parting > 0 {
+				largest = max(largest, uint32(parting))
+			}
+			deeper = requests[i]
 			if w.Fan[i] != largest {
 				t.Fatalf("fan-out at %d of %x is %d, want %d", i, chain, w.Fan[i], largest)
 			}
 		}
 	}
+}
+
+// requests counts, for each block of the chain, the requests under way with all
+// blocks up to it.
+func (x *model) requests(chain []uint64) []int {
+	counts := make([]int, len(chain))
+	for i, h := range chain {
+		for s := range x.awaited {
+			if a := x.awaited[s][h]; a != nil {
+				counts[i] += a.live + a.stale
+			}
+		}
+		if counts[i] == 0 {
+			break
+		}
+	}
+	return counts
 }
 
 func (x *model) Walk(t *rapid.T) {

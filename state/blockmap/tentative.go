@@ -34,7 +34,8 @@ type awaitedBlock struct {
 	chain uint32 // next of its bucket
 	pairs uint32 // first pair
 	count uint32
-	_     uint32
+	// requests is how many requests with this block are under way.
+	requests uint32
 }
 
 // awaitedPair is a slot that is going to hold a block.
@@ -109,6 +110,7 @@ func (t *tentative) expect(hash uint64, s state.Slot, generation uint32) bool {
 	p := t.pairs.at(pair)
 	p.renew(generation)
 	p.live++
+	t.blocks.at(block).requests++
 	return true
 }
 
@@ -173,6 +175,7 @@ func (t *tentative) unexpect(hash uint64, s state.Slot, generation uint32) {
 	if pair == 0 {
 		return
 	}
+	t.blocks.at(block).requests--
 	p := t.pairs.at(pair)
 	p.renew(generation)
 	if p.stale > 0 {

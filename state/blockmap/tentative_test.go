@@ -93,3 +93,23 @@ func TestExpectBeyondItsBoundRecordsNothing(t *testing.T) {
 	}
 	ensure(t, m)
 }
+
+// A burst with one prefix is known to be shared before the first answer.
+func TestRequestsUnderWayCountAsContinuations(t *testing.T) {
+	m := testMap(t, time.Minute)
+	chains := [][]uint64{{1, 2, 10}, {1, 2, 11}, {1, 2, 12}, {1, 2}, {1, 20}}
+	for i, chain := range chains {
+		if !m.Expect(state.Slot(i%2), chain) {
+			t.Fatal("no room")
+		}
+	}
+	if w := walk(m, []uint64{1, 2, 10, 100}, 0); !slices.Equal(w.Fan, []uint32{3, 3, 1, 1}) {
+		t.Errorf("fan-out is %v while five requests are under way", w.Fan)
+	}
+	for i, chain := range chains {
+		m.Unexpect(state.Slot(i%2), chain)
+	}
+	if w := walk(m, []uint64{1, 2, 10, 100}, 0); !slices.Equal(w.Fan, []uint32{1, 1, 1, 1}) {
+		t.Errorf("fan-out is %v after they have ended", w.Fan)
+	}
+}

@@ -20,7 +20,8 @@ type Walk struct {
 	// point, in no order.
 	Replicas []state.Slot
 	// Fan[i] is the largest fan-out at or after block i among the known blocks
-	// of the chain, at least 1.
+	// of the chain, at least 1. Requests under way that part from the chain
+	// behind a block count as continuations of it too.
 	Fan []uint32
 
 	holders []state.Slot
@@ -41,6 +42,9 @@ type step struct {
 	count  uint32
 	fan    uint16
 	ragged bool
+	// requests are those under way with the block, on the way through the
+	// tentative locations.
+	requests uint32
 }
 
 // Matched is how many leading blocks of the chain s holds.
@@ -110,6 +114,21 @@ func (w *Walk) fanOut(n int) {
 			largest = max(largest, uint32(w.path[i].fan))
 		}
 		w.Fan[i] = largest
+	}
+}
+
+// partings raises Fan by what is under way: as many requests as leave this chain
+// behind a block, or end there, have followed it with something else. In a burst
+// that is known long before the first answer teaches it.
+func (w *Walk) partings() {
+	largest, deeper := uint32(1), uint32(0)
+	for i := len(w.path) - 1; i >= 0; i-- {
+		requests := w.path[i].requests
+		if requests > deeper {
+			largest = max(largest, requests-deeper)
+		}
+		w.Fan[i] = max(w.Fan[i], largest)
+		deeper = requests
 	}
 }
 
