@@ -383,18 +383,27 @@ func TestRunVacuumsUntilItsContextEnds(t *testing.T) {
 
 func BenchmarkRoute(b *testing.B) {
 	for _, backends := range []int{8, 1000, 4000} {
-		b.Run(fmt.Sprintf("backends=%d", backends), func(b *testing.B) {
-			g := newBench(b, backends)
-			req := request(cbr.FollowUp, text(1, 32<<10), text(2, 300))
-			b.ReportAllocs()
-			for b.Loop() {
-				t, err := g.Route(context.Background(), req, g.members)
-				if err != nil {
-					b.Fatal(err)
+		for _, hot := range []bool{false, true} {
+			b.Run(fmt.Sprintf("backends=%d/hot=%v", backends, hot), func(b *testing.B) {
+				g := newBench(b, backends)
+				prefix := text(1, 32<<10)
+				if hot { // every backend holds the prefix
+					chain := request(cbr.Bootstrap, prefix).Chain
+					for _, m := range g.members {
+						g.blocks.Learn(m.Slot, g.blocks.Generation(m.Slot), chain, 0)
+					}
 				}
-				t.Begin()
-				t.Close()
-			}
-		})
+				req := request(cbr.FollowUp, prefix, text(2, 300))
+				b.ReportAllocs()
+				for b.Loop() {
+					t, err := g.Route(context.Background(), req, g.members)
+					if err != nil {
+						b.Fatal(err)
+					}
+					t.Begin()
+					t.Close()
+				}
+			})
+		}
 	}
 }
