@@ -51,22 +51,26 @@ RESULTS := bench/results
 .PHONY: bench
 bench: build ## Benchmark the core, and the gateway's CPU beside a bare Go reverse proxy.
 	$(GO) test -run '^$$' -bench . -benchmem ./state/... ./router | tee $(RESULTS)/$(STAMP)-go.txt
-	$(GO) run ./bench/run routing -out $(RESULTS)/$(STAMP)-routing.txt
-	$(GO) run ./bench/run cpu -out $(RESULTS)/$(STAMP)-cpu.txt
-	$(GO) run ./bench/run affinity -out $(RESULTS)/$(STAMP)-affinity.txt
-	$(GO) run ./bench/run memory -out $(RESULTS)/$(STAMP)-memory.txt
-	$(GO) run ./bench/run leavers -out $(RESULTS)/$(STAMP)-leavers.txt
+	$(GO) run ./bench/run routing -out $(STAMP)-routing.txt
+	$(GO) run ./bench/run cpu -gateways plain,kvca -out $(STAMP)-cpu.txt
+	$(GO) run ./bench/run affinity -gateways kvca,kvca-two-phase,kvca-round-robin -out $(STAMP)-affinity.txt
+	$(GO) run ./bench/run memory -gateways kvca -out $(STAMP)-memory.txt
+	$(GO) run ./bench/run leavers -out $(STAMP)-leavers.txt
 
 .PHONY: bench-peers
 bench-peers: build ## Install the peers and measure them in the same run.
 	$(GO) run ./bench/run peers-install
-	$(GO) run ./bench/run cpu -peers -out $(RESULTS)/$(STAMP)-cpu-peers.txt
+	$(GO) run ./bench/run cpu -gateways all -out $(STAMP)-cpu-peers.txt
 
 .PHONY: soak
 soak: build ## Two million distinct prompts; memory must stay in its bound.
-	$(GO) run ./bench/run soak -out $(RESULTS)/$(STAMP)-soak.txt
+	$(GO) run ./bench/run soak -out $(STAMP)-soak.txt
 
 .PHONY: fuzz
 fuzz: ## Fuzz the decoders for a minute each.
 	for t in $$($(GO) test -list '^Fuzz' ./state/cbr | grep '^Fuzz'); do \
 	  $(GO) test -run '^$$' -fuzz "^$$t$$" -fuzztime 60s ./state/cbr || exit 1; done
+
+.PHONY: e2e
+e2e: ## The Python clients, and two real vLLM engines where they can be installed.
+	OUT=$(RESULTS)/$(STAMP)-e2e.txt bash bench/e2e/run.sh

@@ -3,6 +3,7 @@ package proxy
 import (
 	"encoding/json"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -180,6 +181,15 @@ func TestMetricsAreClean(t *testing.T) {
 	for line := range strings.Lines(text) {
 		if name, ok := strings.CutPrefix(line, "# TYPE "); ok {
 			names = append(names, strings.Fields(name)[0])
+		}
+	}
+	readme, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		if !strings.Contains(string(readme), "`"+name+"`") {
+			t.Errorf("README does not list the metric %s", name)
 		}
 	}
 	if i := slices.IndexFunc(names, func(n string) bool { return !strings.HasPrefix(n, "kvca_") }); i >= 0 {
