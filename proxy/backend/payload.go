@@ -35,11 +35,13 @@ func (p *payload) Read(b []byte) (int, error) {
 // Close is net/http's: it has read what it wants.
 func (p *payload) Close() error { return nil }
 
-// detach waits for a write in progress, which ends with its connection.
+// detach waits for a write in progress, which ends with its connection. A body that
+// has been read whole still ends in io.EOF: net/http asks once more, and takes
+// anything else for a broken request.
 func (p *payload) detach() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.rest, p.gone = nil, true
+	p.rest, p.gone = nil, p.gone || len(p.rest) > 0
 }
 
 // sent reports whether all has been read, without waiting for a write in progress.
