@@ -3,6 +3,8 @@ package router
 import (
 	"math"
 	"time"
+
+	"kvca/state/cbr"
 )
 
 // CostConfig are the constants of the cost policy. The zero value is not
@@ -52,7 +54,8 @@ func (costPolicy) looks() bool { return true }
 func (p costPolicy) order(q *question) {
 	d := &q.discount
 	d.prepare(q, p.c)
-	own := q.longest > d.sharedBytes // somebody has more than what is shared
+	// Somebody served the turn before, if more is held than what is shared.
+	own := q.req.Phase == cbr.FollowUp && q.longest > d.sharedBytes
 	for i, b := range q.eligible {
 		held := q.held[i]
 		cost := d.alone(held)
