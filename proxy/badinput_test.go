@@ -72,9 +72,8 @@ func TestWhatEnginesJudgePasses(t *testing.T) {
 
 func TestBodiesBeyondTheLimit(t *testing.T) {
 	g := newRig(t, 1)
-	huge := io.LimitReader(zeros{}, 64<<20)
 	for _, announced := range []bool{true, false} {
-		req, _ := http.NewRequest(http.MethodPost, g.client.URL+"/v1/chat/completions", huge)
+		req, _ := http.NewRequest(http.MethodPost, g.client.URL+"/v1/chat/completions", io.LimitReader(zeros{}, 64<<20))
 		if announced {
 			req.ContentLength = 64 << 20
 		}
