@@ -135,7 +135,7 @@ func (x *exchange) finish(a *answer, out *clientWriter, err error) error {
 	if broken {
 		x.report(backend.StreamFailure)
 		x.p.metrics.brokenStreams.Inc()
-		if a.watch.events {
+		if a.watch.events && !a.watch.blind {
 			fault := &apiError{status: http.StatusBadGateway, code: "stream_broken", message: "The backend's stream ended before it was complete."}
 			out.write(fault.event(x.style(), x.id)) // best effort: the connection is cut next
 		}

@@ -120,7 +120,6 @@ class Checked:
         self.engines = {n: Engine(n, u) for n, u in (e.split("=", 1) for e in args.engine)}
         # No retries of the client's own: they would hide what the gateway does.
         self.client = openai.OpenAI(base_url=args.base + "/v1", api_key="none", timeout=20, max_retries=0)
-        self.downtime = None
 
     def models(self):
         until(lambda: all(b["models"] == [MODEL] for b in self.admin.status()["backends"]), 5, "models are not discovered")
@@ -129,12 +128,12 @@ class Checked:
         sizes = {b["id"]: b["cache_tokens"] for b in self.admin.status()["backends"]}
         return f"{MODEL} on {' and '.join(self.engines)}; cache sizes read from the engines: {sizes}"
 
-    def conversations(self):
-        """Twelve conversations of four turns, four at a time; every second turn is streamed."""
+    def conversations(self, system, at_once):
+        """Twelve conversations of four turns; every second turn is streamed. Returns the figures and where the first turns went."""
         before = {n: self.admin.metric(f"kvca_{n}_cached_tokens_total") for n in ("predicted", "reported")}
 
         def talk(topic):
-            messages, turns = [{"role": "system", "content": SHARED}], []
+            messages, turns = [{"role": "system", "content": system(topic)}], []
             for n in range(4):
                 messages.append({"role": "user", "content": question(topic, n)})
                 turn = Turn(self.client, messages, stream=n % 2 == 1)
@@ -143,7 +142,7 @@ class Checked:
                 messages.append({"role": "assistant", "content": turn.text or "."})
             return turns
 
-        with ThreadPoolExecutor(4) as pool:
+        with ThreadPoolExecutor(at_once) as pool:
             talks = list(pool.map(talk, TOPICS))
         pairs = [(a, b) for turns in talks for a, b in zip(turns, turns[1:])]
         same = sum(a.backend == b.backend for a, b in pairs) / len(pairs)
@@ -154,11 +153,21 @@ class Checked:
         predicted, reported = (self.admin.metric(f"kvca_{n}_cached_tokens_total") - before[n] for n in ("predicted", "reported"))
         figures = (
             f"{len(pairs)} follow-ups, {100 * same:.1f} % on the same backend; {100 * share:.1f} % of their prompts cached, "
-            f"{100 * of_possible:.1f} % of the earlier prompt's full blocks; first turns on {dict(first)}; longest prompt "
-            f"{max(b.usage.prompt_tokens for _, b in pairs)} tokens; cached tokens predicted {predicted:.0f}, reported {reported:.0f} "
+            f"{100 * of_possible:.1f} % of the earlier prompt's full blocks (answers are hit too); first turns on {dict(first)}; "
+            f"longest prompt {max(b.usage.prompt_tokens for _, b in pairs)} tokens; cached tokens predicted {predicted:.0f}, reported {reported:.0f} "
             f"({predicted / max(reported, 1):.2f})"
         )
         want(same >= 0.95 and share > 0.5 and of_possible > 0.9 and reported > 0, figures)
+        return figures, first
+
+    def shared(self):
+        """One system prompt for all, few at once: the gateway may hold them all on the backend that has it."""
+        return self.conversations(lambda _: SHARED, 4)[0]
+
+    def own(self):
+        """A system prompt for each, all at once: they must spread, so that staying is no accident."""
+        figures, first = self.conversations(lambda topic: f"About {topic}. " + SHARED, 12)
+        want(min(first["a"], first["b"]) >= 3, figures)
         return figures
 
     def unchanged(self):
@@ -243,12 +252,12 @@ class Checked:
                 os.killpg(int(f.read()), signal.SIGKILL)
             os.unlink(self.args.pid_file)
             died = time.monotonic()
-            whole, _ = until(lambda: self.admin.backend("a")["health"] == "unhealthy", 10, "engine a is still thought healthy")
+            noticed, _ = until(lambda: self.admin.backend("a")["health"] == "unhealthy", 10, "engine a is still thought healthy")
             time.sleep(max(0, 6 - (time.monotonic() - died)))
         retried = self.admin.metric("kvca_retries_total") - retries
         figures = (
             f"{sum(load.seen.values())} requests by 8 clients: {dict(load.seen)}; {retried:.0f} moved on; "
-            f"seen as unhealthy after {whole:.1f} s; {load.faults[:3]}"
+            f"shown as unhealthy after {noticed:.1f} s; {load.faults[:3]}"
         )
         want(load.seen["failed before the first byte"] == 0 and load.seen["ended short without an error"] == 0, figures)
         return figures
@@ -259,7 +268,7 @@ class Checked:
             child = subprocess.Popen(self.args.restart, stdout=log, stderr=log, start_new_session=True)
         with open(self.args.pid_file, "w") as f:
             f.write(str(child.pid))
-        with Load(self.client, 2, "down", max_tokens=16, pause=0.5) as down:
+        with Load(self.client, 2, "down", max_tokens=8, pause=2) as down:
             start, _ = until(lambda: self.engines["a"].healthy() or child.poll() is not None, 400, "engine a does not start", pause=0.1)
             want(child.poll() is None, "engine a ended with", child.poll())
             with Load(self.client, 4, "back", max_tokens=16) as back:
@@ -291,7 +300,8 @@ def main():
 
     checks, c = Checks(), Checked(args)
     checks.run("models are discovered", c.models)
-    checks.run("12 conversations of 4 turns, every second turn streamed", c.conversations, seconds=120)
+    checks.run("12 conversations of 4 turns, one system prompt, 4 at once", c.shared, seconds=120)
+    checks.run("12 conversations of 4 turns, a system prompt each, all at once", c.own, seconds=120)
     checks.run("the body passes unchanged", c.unchanged)
     checks.run("other APIs", c.other_apis)
     checks.run("errors", c.errors)
