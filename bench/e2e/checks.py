@@ -2,16 +2,18 @@
 
 import json
 import signal
+import sys
 import time
 import traceback
 import urllib.request
 
 
 class Checks:
-    """Runs checks one after another, each bounded in time. A check returns its figure, and raises where something is wrong."""
+    """Runs checks one after another, each bounded in time. A check returns its figure, and raises where something is wrong. The table is
+    written after each, so that it is there whatever happens to the next."""
 
-    def __init__(self):
-        self.rows, self.failed = [], 0
+    def __init__(self, path):
+        self.path, self.rows, self.failed = path, [], 0
 
     def run(self, name, check, *args, seconds=30):
         signal.signal(signal.SIGALRM, lambda *_: (_ for _ in ()).throw(TimeoutError(f"not over after {seconds} s")))
@@ -26,10 +28,8 @@ class Checks:
             signal.alarm(0)
         figure = " ".join(str(figure or "").split()).replace("|", "\\|")[:400]
         self.rows.append(f"| {name} | {figure} | {verdict} |")
-        print("e2e:", self.rows[-1], flush=True)
-
-    def write(self, path):
-        with open(path, "w") as f:
+        print("e2e:", self.rows[-1], file=sys.stderr, flush=True)
+        with open(self.path, "w") as f:
             print("| what | seen | verdict |\n|---|---|---|", *self.rows, sep="\n", file=f)
 
 

@@ -285,7 +285,7 @@ def main():
     for name in ("base", "admin", "report"):
         p.add_argument("--" + name, required=True)
     args = p.parse_args()
-    admin, checks = Admin(args.admin), Checks()
+    admin, checks = Admin(args.admin), Checks(args.report)
 
     o = OpenAI(args.base)
     checks.run("OpenAI: models", o.models)
@@ -309,7 +309,6 @@ def main():
     checks.run("Anthropic: errors", a.errors)
 
     checks.run("zero load at the end", admin.settled)
-    checks.write(args.report)
     sys.exit(checks.failed > 0)
 
 

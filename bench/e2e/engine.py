@@ -298,7 +298,7 @@ def main():
     p.add_argument("--restart", nargs=argparse.REMAINDER, required=True, help="the command that starts engine a again; comes last")
     args = p.parse_args()
 
-    checks, c = Checks(), Checked(args)
+    checks, c = Checks(args.report), Checked(args)
     checks.run("models are discovered", c.models)
     checks.run("12 conversations of 4 turns, one system prompt, 4 at once", c.shared, seconds=120)
     checks.run("12 conversations of 4 turns, a system prompt each, all at once", c.own, seconds=120)
@@ -310,7 +310,6 @@ def main():
     checks.run("engine a is killed under load", c.killed, seconds=60)
     checks.run("engine a comes back", c.restarted, seconds=430)
     checks.run("zero load at the end", c.settled)
-    checks.write(args.report)
     sys.exit(checks.failed > 0)
 
 

@@ -35,6 +35,14 @@ spawn() {
   echo $! >"$work/$name.pid"
 }
 
+# checks SECONDS COMMAND... runs one and waits for it in a way that a signal to this script can end.
+checks() {
+  setsid timeout -k 5 "$@" 9>&- &
+  echo $! >"$work/checks.pid"
+  wait $! || failed=1
+  rm -f "$work/checks.pid"
+}
+
 alive() { kill -0 -- "-$1" 2>/dev/null; }
 
 # end NAME SECONDS asks the group to end, and ends it by force after that time.
@@ -55,6 +63,9 @@ end() {
 
 cleanup() {
   local file
+  for file in "$work"/*.pid; do
+    [[ -s $file ]] && kill -TERM -- "-$(<"$file")" 2>/dev/null || true
+  done
   for file in "$work"/*.pid; do
     [[ -e $file ]] || continue
     end "$(basename "$file" .pid)" 10 || true
@@ -156,8 +167,8 @@ part_a() {
   spawn gateway-a bin/kvca serve --simulate 3 --simulate-speed 50 --debug-headers \
     --listen "127.0.0.1:$listen" --admin "127.0.0.1:$admin"
   answers gateway-a "http://127.0.0.1:$admin/readyz" 10 || { failed=1; return; }
-  timeout --foreground -k 5 180 "$here/.venv/bin/python" "$here/clients.py" \
-    --base "http://127.0.0.1:$listen" --admin "http://127.0.0.1:$admin" --report "$report" || failed=1
+  checks 180 "$here/.venv/bin/python" "$here/clients.py" \
+    --base "http://127.0.0.1:$listen" --admin "http://127.0.0.1:$admin" --report "$report"
   leave gateway-a "$report"
 }
 
@@ -173,10 +184,10 @@ part_b() {
   spawn gateway-b bin/kvca serve --debug-headers --backend "a=http://127.0.0.1:$a" --backend "b=http://127.0.0.1:$b" \
     --listen "127.0.0.1:$listen" --admin "127.0.0.1:$admin"
   answers gateway-b "http://127.0.0.1:$admin/readyz" 10 || { failed=1; return; }
-  timeout --foreground -k 5 660 "$here/.venv/bin/python" "$here/engine.py" \
+  checks 660 "$here/.venv/bin/python" "$here/engine.py" \
     --base "http://127.0.0.1:$listen" --admin "http://127.0.0.1:$admin" --report "$report" \
     --engine "a=http://127.0.0.1:$a" --engine "b=http://127.0.0.1:$b" --pid-file "$work/a.pid" --log "$work/a2.log" \
-    --restart bash "$here/vllm.sh" "$here/.vllm" "$work/model" "$a" || failed=1
+    --restart bash "$here/vllm.sh" "$here/.vllm" "$work/model" "$a"
   leave gateway-b "$report"
 }
 

@@ -6,6 +6,9 @@ venv=$1 model=$2 port=$3
 export VLLM_CPU_KVCACHE_SPACE=1 VLLM_HOST_IP=127.0.0.1 VLLM_NO_USAGE_STATS=1 DO_NOT_TRACK=1
 export HF_HUB_OFFLINE=1 PYTHONHASHSEED=0 PYTHONUNBUFFERED=1
 
+# Else every engine ties its worker to the same core, where one that comes back starves behind the one that works.
+export VLLM_CPU_OMP_THREADS_BIND=nobind OMP_NUM_THREADS=1
+
 # The package carries no metadata under the name vllm, so its command fails: the module is started instead. Blocks of 16 tokens are
 # refused on the CPU. 1,024 blocks of this model take 16 MB and hold all that the checks say, so nothing is evicted.
 exec "$venv/bin/python" -m vllm.entrypoints.openai.api_server \
