@@ -94,9 +94,10 @@ func (u *upload) reserve(n int64) error {
 	return nil
 }
 
-// trustedBytes is how much of an announced length is believed before any of it
-// has come: an announcement must not book memory that the client never fills.
-const trustedBytes = 1 << 20
+// trust is how many times what has arrived of a body an announced length may
+// book: enough that a long body is rarely moved, and not so much that clients who
+// announce bodies and send none take the budget from those who do.
+const trust = 16
 
 var errClientGone = errors.New("the client left")
 
@@ -111,10 +112,8 @@ func (p *Proxy) readBody(w http.ResponseWriter, r *http.Request, u *upload) erro
 		return nil
 	}
 	clock := uploadClock{rc: http.NewResponseController(w), idle: p.cfg.UploadIdle, end: time.Now().Add(p.cfg.UploadLimit)}
-	for want := min(max(size, 1), trustedBytes); ; want = int64(len(*u.buf)) + 1 {
-		if want > limit {
-			want = limit + 1
-		}
+	for arrived := int64(0); ; arrived = int64(len(*u.buf)) {
+		want := min(max(arrived+1, min(size, trust*arrived)), limit+1)
 		if err := u.reserve(want); err != nil {
 			return err
 		}

@@ -3,6 +3,7 @@ package proxy
 import (
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -32,7 +33,7 @@ func (x *exchange) deliver(resp *http.Response, attempt int) (moved bool, err er
 	if n > 0 {
 		a.watch.feed((*buf)[:n])
 	}
-	if a.good && !a.watch.failed {
+	if begun := n > 0 || !a.watch.events; a.good && begun && !a.watch.failed {
 		x.ticket.Begin()
 		x.report(backend.NoFailure)
 	}
@@ -69,7 +70,7 @@ func (x *exchange) brokenEarly(attempt int) (bool, error) {
 		return false, errClientGone
 	}
 	x.report(backend.BrokenConnection)
-	if x.moveOn(attempt) {
+	if x.moveOn(attempt, true) {
 		return true, nil
 	}
 	return false, x.upstreamError(&backend.Error{Backend: x.ticket.Backend.ID, Failure: backend.BrokenConnection, Err: io.ErrUnexpectedEOF})
@@ -150,7 +151,9 @@ func (x *exchange) finish(a *answer, out *clientWriter, err error) error {
 		x.learnAnswer(a)
 	}
 	for name, values := range a.resp.Trailer {
-		x.w.Header()[http.TrailerPrefix+name] = values
+		if name != "Content-Length" && !slices.Contains(hopByHop, name) {
+			x.w.Header()[http.TrailerPrefix+name] = values
+		}
 	}
 	return nil
 }
@@ -162,7 +165,7 @@ func (x *exchange) learnAnswer(a *answer) {
 		x.p.metrics.usage(x.name.Model, u)
 	}
 	if id := a.watch.responseID; id != "" {
-		x.p.pins.put(id, x.ticket.Backend)
+		x.p.pins.put(id, x.ticket.Backend.ID)
 	}
 }
 

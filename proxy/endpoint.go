@@ -74,10 +74,21 @@ func (p *Proxy) endpointOf(path string) *endpoint {
 	if e := p.endpoints[path]; e != nil {
 		return e
 	}
-	if strings.HasPrefix(path, responsesPrefix) && len(path) > len(responsesPrefix) {
+	if rest, ok := strings.CutPrefix(path, responsesPrefix); ok && plainPath(rest) {
 		return storedResponse
 	}
 	return nil
+}
+
+// plainPath is whether no segment is empty or a dot one: what stands before the
+// engine might resolve those, and a client would reach any path of it.
+func plainPath(path string) bool {
+	for segment := range strings.SplitSeq(path, "/") {
+		if segment == "" || segment == "." || segment == ".." {
+			return false
+		}
+	}
+	return true
 }
 
 func (e *endpoint) allows(method string) bool {

@@ -80,6 +80,9 @@ func (x *exchange) find() error {
 
 // read takes the body in whole.
 func (x *exchange) read() error {
+	if coding := x.r.Header.Get("Content-Encoding"); coding != "" && coding != "identity" {
+		return &apiError{status: http.StatusUnsupportedMediaType, code: "unsupported_encoding", message: "The request body is encoded as " + quoteShort(coding) + ": send it as it is, the gateway has to read it."}
+	}
 	if err := x.p.readBody(x.w, x.r, &x.upload); err != nil {
 		return err
 	}

@@ -21,8 +21,7 @@ type outcome struct {
 // ended before the first byte, or the backend says that it can't take the request.
 // A 500 is not among them: the engine accepted the work and would fail again.
 func (o *outcome) mayMoveOn() bool {
-	switch o.failure {
-	case backend.ConnectFailure, backend.BrokenConnection:
+	if o.lostConnection() {
 		return true
 	}
 	if o.resp == nil {
@@ -33,6 +32,11 @@ func (o *outcome) mayMoveOn() bool {
 		return true
 	}
 	return false
+}
+
+// lostConnection is whether the backend is gone, rather than unwilling.
+func (o *outcome) lostConnection() bool {
+	return o.failure == backend.ConnectFailure || o.failure == backend.BrokenConnection
 }
 
 // forward sends the request to one backend after the other until one answers.
@@ -52,7 +56,7 @@ func (x *exchange) forward() error {
 			closeBody(o.resp)
 			return errClientGone
 		}
-		if o.mayMoveOn() && x.moveOn(attempt) {
+		if o.mayMoveOn() && x.moveOn(attempt, o.lostConnection()) {
 			x.leave()
 			if o.resp != nil {
 				closeBody(refusal)
@@ -118,12 +122,16 @@ func (x *exchange) fingerprint() uint64 {
 	return uint64(x.want.Bytes)
 }
 
-// moveOn is whether the request may be tried on one more backend.
-func (x *exchange) moveOn(attempt int) bool {
+// moveOn is whether the request may be tried on one more backend. The budget
+// keeps a fleet that refuses work from being asked for it three times over. A
+// backend that dies with many requests in flight is another matter: it gets no
+// more of them, and none of its clients is to notice, so the first move away from
+// a lost connection is counted and never denied.
+func (x *exchange) moveOn(attempt int, lost bool) bool {
 	if attempt >= x.p.cfg.Attempts || !x.another() {
 		return false
 	}
-	if !x.p.retries.allow(time.Now()) {
+	if !x.p.retries.allow(time.Now(), lost && attempt == 1) {
 		x.p.metrics.retriesDenied.Inc()
 		return false
 	}

@@ -54,7 +54,7 @@ func (x *exchange) identifyBody() error {
 		x.want.Bytes = int64(len(x.body))
 	}
 	if name.PreviousResponseID != "" {
-		x.want.Pin = x.p.pins.get(name.PreviousResponseID)
+		x.want.Pin = x.p.keeper(name.PreviousResponseID)
 	}
 	x.rewriteModel()
 	return nil
@@ -97,7 +97,7 @@ func (x *exchange) identifyOnly() error {
 // identifyStored finds the backend that keeps a response.
 func (x *exchange) identifyStored() error {
 	id, _, _ := strings.Cut(x.r.URL.Path[len(responsesPrefix):], "/")
-	b := x.p.pins.get(id)
+	b := x.p.keeper(id)
 	if b == nil {
 		return &apiError{status: http.StatusNotFound, code: "response_not_found", param: "response_id", message: "No backend is known to keep the response " + quoteShort(id) + ": it was made elsewhere, or too long ago."}
 	}

@@ -38,8 +38,8 @@ func (b *retryBudget) request(now time.Time) {
 	b.seconds[b.slot(now)].requests++
 }
 
-// allow books one retry, if the window has room for it.
-func (b *retryBudget) allow(now time.Time) bool {
+// allow books one retry, if the window has room for it or it must be.
+func (b *retryBudget) allow(now time.Time, must bool) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	current := b.slot(now)
@@ -50,7 +50,7 @@ func (b *retryBudget) allow(now time.Time) bool {
 			retries += s.retries
 		}
 	}
-	if float64(retries) >= max(retryShare*float64(requests), retryFloor*retrySeconds) {
+	if !must && float64(retries) >= max(retryShare*float64(requests), retryFloor*retrySeconds) {
 		return false
 	}
 	b.seconds[current].retries++

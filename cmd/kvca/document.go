@@ -44,6 +44,9 @@ func (k itemKind) String() string { return kindNames[k] }
 // Anchors, tags and further documents are faults, since a configuration that
 // means something else than it shows is one that nobody can check by reading.
 func document(place string, text []byte) ([]field, faults) {
+	if depth := flowDepth(text); depth > maxFlowDepth {
+		return nil, faults{{origin{place, 0}, "", fmt.Sprintf("brackets nest %d deep: no setting needs more than %d", depth, maxFlowDepth)}}
+	}
 	file, err := parser.ParseBytes(text, 0, parser.AllowDuplicateMapKey())
 	if err != nil {
 		return nil, faults{syntaxFault(place, err)}
@@ -63,6 +66,24 @@ func document(place string, text []byte) ([]field, faults) {
 		r.faults = append(r.faults, fault{origin{place, top.line}, "", fmt.Sprintf("the file holds %v: want a mapping such as listen: 127.0.0.1:8080", top.kind)})
 	}
 	return top.fields, r.faults
+}
+
+// The parser's time grows with the square of how deep brackets nest.
+const maxFlowDepth = 64
+
+// flowDepth is how many brackets are open at most, those in texts included.
+func flowDepth(text []byte) (deepest int) {
+	depth := 0
+	for _, c := range text {
+		switch c {
+		case '[', '{':
+			depth++
+			deepest = max(deepest, depth)
+		case ']', '}':
+			depth--
+		}
+	}
+	return deepest
 }
 
 func syntaxFault(place string, err error) fault {

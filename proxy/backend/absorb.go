@@ -121,5 +121,6 @@ func (w *watcher) publishLoad(load engineLoad) {
 	w.mu.Lock()
 	w.engine.load = load
 	w.mu.Unlock()
-	w.facts.SetBypass(int64(load.Running+load.Waiting) - w.pool.slots.Active(w.facts))
+	const most = 1 << 20 // requests; what is beyond is no number to route by
+	w.facts.SetBypass(int64(min(load.Running+load.Waiting, most)) - w.pool.slots.Active(w.facts))
 }

@@ -50,9 +50,11 @@ type Config struct {
 }
 
 const (
-	maxIDBytes    = 128
-	maxModelBytes = 512
-	maxModels     = 1024 // names one backend may serve; what is beyond is ignored
+	// What is said to be larger than this is not believed: a million gigabytes.
+	maxCacheTokens = 1 << 40
+	maxIDBytes     = 128
+	maxModelBytes  = 512
+	maxModels      = 1024 // names one backend may serve; what is beyond is ignored
 )
 
 // Validate reports every fault of the configuration at once.
@@ -74,8 +76,8 @@ func (c Config) resolve() (Config, *url.URL, error) {
 	if c.ID != "" || urlErr == nil {
 		faults = append(faults, checkID(c.ID))
 	}
-	if c.CacheTokens < 0 {
-		faults = append(faults, fmt.Errorf("cache_tokens: %d is negative: want the size in tokens, or 0 to scrape it", c.CacheTokens))
+	if c.CacheTokens < 0 || c.CacheTokens >= maxCacheTokens {
+		faults = append(faults, fmt.Errorf("cache_tokens: %d can't be: want the size in tokens, less than %d, or 0 to scrape it", c.CacheTokens, maxCacheTokens))
 	}
 	if strings.ContainsAny(c.APIKey, "\r\n\x00") {
 		faults = append(faults, errors.New("api_key: holds a line break: want one line"))
@@ -120,8 +122,8 @@ func (c Config) checkTLS(base *url.URL) error {
 
 func checkID(id string) error {
 	bad := func(r rune) bool { return r <= ' ' || r == '/' || r == 0x7f || r == '\ufffd' }
-	if id == "" || len(id) > maxIDBytes || strings.IndexFunc(id, bad) >= 0 {
-		return fmt.Errorf("id: %.160q can't be used: want 1 to %d bytes without spaces, control characters and slashes", id, maxIDBytes)
+	if id == "" || id == "." || id == ".." || len(id) > maxIDBytes || strings.IndexFunc(id, bad) >= 0 {
+		return fmt.Errorf("id: %.160q can't be used: want 1 to %d bytes without spaces, control characters and slashes, not . or ..", id, maxIDBytes)
 	}
 	return nil
 }

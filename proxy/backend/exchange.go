@@ -3,6 +3,7 @@ package backend
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"maps"
 	"net/http"
@@ -169,11 +170,13 @@ func (b *Backend) forward(ctx context.Context, out *http.Request, target string)
 // connection.
 func (b *Backend) roundTrip(ctx context.Context, e *exchange, req *http.Request) (*http.Response, bool, error) {
 	resp, err := b.data.RoundTrip(req)
-	if err == nil {
-		if resp.StatusCode != http.StatusSwitchingProtocols {
-			e.answer, resp.Body = resp.Body, e
-		}
+	if err == nil && resp.StatusCode >= 200 {
+		e.answer, resp.Body = resp.Body, e
 		return resp, false, nil
+	}
+	if err == nil { // 101 was not asked for, and what is below 100 is no status
+		resp.Body.Close()
+		err = fmt.Errorf("status %d: want an answer of 200 to 599", resp.StatusCode)
 	}
 	e.release()
 	if ctx.Err() != nil {

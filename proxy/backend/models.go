@@ -23,7 +23,7 @@ type ModelCard struct {
 // fetchCards reads the engine's model list. One that has none answers an empty
 // list: its models are configured.
 func (b *Backend) fetchCards(ctx context.Context) ([]ModelCard, error) {
-	var list struct{ Data []ModelCard }
+	var list struct{ Data []json.RawMessage }
 	status, err := b.get(ctx, "/v1/models", func(body []byte) error { return json.Unmarshal(body, &list) })
 	switch {
 	case err != nil:
@@ -31,8 +31,27 @@ func (b *Backend) fetchCards(ctx context.Context) ([]ModelCard, error) {
 	case status != http.StatusOK && !absent(status):
 		return nil, fmt.Errorf("read /v1/models: status %d", status)
 	}
-	cards := slices.DeleteFunc(list.Data, func(c ModelCard) bool { return c.ID == "" || len(c.ID) > maxModelBytes })
-	return cards[:min(len(cards), maxModels)], nil
+	var cards []ModelCard
+	for _, raw := range list.Data {
+		if c := readCard(raw); c.ID != "" && len(c.ID) <= maxModelBytes && len(cards) < maxModels {
+			cards = append(cards, c)
+		}
+	}
+	return cards, nil
+}
+
+// readCard reads one card. Of one that has odd members the name is kept: it is
+// what requests go by, and no reason to doubt the others.
+func readCard(raw json.RawMessage) ModelCard {
+	var c ModelCard
+	if json.Unmarshal(raw, &c) == nil {
+		return c
+	}
+	var name struct{ ID string }
+	if json.Unmarshal(raw, &name) != nil {
+		return ModelCard{}
+	}
+	return ModelCard{ID: name.ID, Object: "model"}
 }
 
 // setCards takes in what the engine lists, and reports whether the names changed.

@@ -105,7 +105,7 @@ func (s *scraper) line(line []byte) {
 	case "vllm:lora_requests_info":
 		s.lora(rest)
 	case "sglang:max_total_num_tokens":
-		if v, ok := sample(rest); ok && v > 0 && v < 1<<40 {
+		if v, ok := sample(rest); ok && v > 0 && v < maxCacheTokens {
 			s.load.CacheTokens += int(v)
 		}
 	case "sglang:page_size":
@@ -147,10 +147,12 @@ func (s *scraper) cacheConfig(rest []byte) {
 	if v, ok := sampleValue(after); !ok || v == 0 {
 		return
 	}
-	if tokens == 0 {
+	if tokens == 0 && block > 0 && blocks < maxCacheTokens/block {
 		tokens = blocks * block
 	}
-	s.load.CacheTokens += tokens
+	if tokens < maxCacheTokens {
+		s.load.CacheTokens += tokens
+	}
 	s.load.BlockTokens = max(s.load.BlockTokens, block)
 }
 
