@@ -56,7 +56,7 @@ type responseItem struct {
 	Type      string         `json:"type"`
 	Status    string         `json:"status"`
 	Role      string         `json:"role,omitempty"`
-	Content   []responsePart `json:"content,omitempty"`
+	Content   []responsePart `json:"content,omitzero"` // of a message: empty before its text
 	CallID    string         `json:"call_id,omitempty"`
 	Name      string         `json:"name,omitempty"`
 	Arguments string         `json:"arguments,omitempty"`
@@ -91,7 +91,7 @@ func (a *responsesReply) output(status string) responseItem {
 	for _, k := range a.job.answer.Calls {
 		return responseItem{ID: a.item, Type: "function_call", Status: status, CallID: k.ID, Name: k.Name, Arguments: k.Arguments}
 	}
-	it := responseItem{ID: a.item, Type: "message", Status: status, Role: "assistant"}
+	it := responseItem{ID: a.item, Type: "message", Status: status, Role: "assistant", Content: []responsePart{}}
 	if status == "completed" {
 		it.Content = []responsePart{a.part(a.job.text)}
 	}
