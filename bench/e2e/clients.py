@@ -121,8 +121,10 @@ class OpenAI:
 
     def responses_stream(self):
         with self.client.responses.stream(model=MODEL, input="Tell me more.", max_output_tokens=30) as stream:
-            kinds = [event.type for event in stream]
-            final = stream.get_final_response()
+            events = list(stream)
+        # The client's own get_final_response takes a complete answer only; this one
+        # ends at max_output_tokens.
+        kinds, final = [event.type for event in events], events[-1].response
         want(kinds[0] == "response.created" and kinds[-1] in ("response.completed", "response.incomplete"), kinds)
         want(final.output_text, final)
         return f"{len(kinds)} events, {final.usage.output_tokens} tokens"
