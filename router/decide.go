@@ -26,7 +26,7 @@ func (q *question) decide(p policy) bool {
 // ticket turns a grant into what the request carries on with.
 func (q *question) ticket(m *model, g Grant) *Ticket {
 	r, req := q.router, q.req
-	chosen := q.offered[g.Index]
+	chosen := int(q.order.Candidates[g.Index].Ref)
 	b := q.eligible[chosen]
 	t := &Ticket{
 		Decision: q.decision(g, chosen), Backend: b,

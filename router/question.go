@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"kvca/state"
 	"kvca/state/blockmap"
 	"kvca/state/cbr"
 	"kvca/state/ledger"
@@ -18,47 +19,80 @@ type question struct {
 	now      time.Duration
 	phase    cbr.Phase
 	eligible []*Backend
+	// facts are what a policy needs of each of the eligible, side by side: with
+	// thousands of them the way to each backend's own memory is what takes time.
+	facts []fact
 	// held is how many leading bytes each of the eligible need not compute,
 	// longest the greatest of them.
 	held    []int64
 	longest int64
+	// place is where among the eligible a slot stands, if it does.
+	place []int32
 	// lastResort is true where nobody was eligible and the list holds those
 	// that may be tried anyway.
 	lastResort bool
 	walk       blockmap.Walk
 	mark       mark
 	order      ledger.Order
-	offered    []int // the candidates' places among the eligible
 	discount   discount
+}
+
+type fact struct {
+	slowness float64
+	bypass   int64
+	slot     state.Slot
 }
 
 // chainBlocks is the number of blocks that may be matched.
 func (q *question) chainBlocks() int { return len(q.req.Chain) }
 
-// heldBy is how many leading bytes of the CBR b need not compute: its blocks, and
-// the rest of the request before this one, where it served that.
-func (q *question) heldBy(b *Backend) int64 {
-	blocks := int64(q.walk.Expected(b.Slot)) * int64(q.router.cfg.BlockSize)
-	if q.mark.bytes > blocks && q.mark.heldBy(b.Slot) && blocks >= q.mark.blockBytes {
+// heldBy is how many leading bytes of the CBR slot s need not compute: its blocks,
+// and the rest of the request before this one, where it served that.
+func (q *question) heldBy(s state.Slot) int64 {
+	blocks := int64(q.walk.Expected(s)) * int64(q.router.cfg.BlockSize)
+	if q.mark.bytes > blocks && q.mark.heldBy(s) && blocks >= q.mark.blockBytes {
 		return q.mark.bytes
 	}
 	return blocks
 }
 
 // weigh fills held and longest. Most requests of a large fleet are known to a
-// few of its backends or to none, and then there is nothing to look up.
+// few of its backends or to none, and only those are looked at.
 func (q *question) weigh() {
 	n := len(q.eligible)
 	q.held = slices.Grow(q.held[:0], n)[:n]
 	clear(q.held)
 	q.longest = 0
-	if q.req.SkipsCache || len(q.walk.Holders()) == 0 && q.mark.bytes == 0 {
+	if q.req.SkipsCache {
 		return
 	}
-	for i, b := range q.eligible {
-		q.held[i] = q.heldBy(b)
-		q.longest = max(q.longest, q.held[i])
+	holders := q.walk.Holders()
+	if len(holders) > n/4 {
+		for i := range q.facts {
+			q.weighOne(i)
+		}
+		return
 	}
+	q.weighSome(holders)
+	if q.mark.bytes > 0 {
+		q.weighSome(q.mark.walk.Holders())
+	}
+}
+
+func (q *question) weighSome(holders []state.Slot) {
+	for _, s := range holders {
+		if int(s) >= len(q.place) {
+			continue
+		}
+		if i := int(q.place[s]); i < len(q.facts) && q.facts[i].slot == s {
+			q.weighOne(i)
+		}
+	}
+}
+
+func (q *question) weighOne(i int) {
+	q.held[i] = q.heldBy(q.facts[i].slot)
+	q.longest = max(q.longest, q.held[i])
 }
 
 // novel is the prefill work in bytes of CBR that is left where held bytes are
@@ -67,10 +101,9 @@ func (q *question) novel(held int64) int64 { return max(q.req.Bytes-held, 0) }
 
 // offer makes the eligible backend i a candidate that costs cost beyond its load.
 func (q *question) offer(i int, cost float64) {
-	b := q.eligible[i]
-	q.offered = append(q.offered, i)
+	f := &q.facts[i]
 	q.order.Candidates = append(q.order.Candidates, ledger.Candidate{
-		Slot: b.Slot, Cost: cost, Slowness: b.slowness(), Bypass: b.Bypass(), Novel: q.novel(q.held[i]),
+		Slot: f.slot, Ref: int32(i), Cost: cost, Slowness: f.slowness, Bypass: f.bypass, Novel: q.novel(q.held[i]),
 	})
 }
 
@@ -85,9 +118,8 @@ func (r *Router) ask(req *Request, members []*Backend) *question {
 	r.locations.Walk(req.Chain, q.now, &q.walk)
 	q.findMark()
 	q.weigh()
-	q.offered = q.offered[:0]
 	q.order = ledger.Order{
-		Candidates:  q.order.Candidates[:0],
+		Candidates:  slices.Grow(q.order.Candidates[:0], len(q.eligible)),
 		ActiveBytes: r.cfg.ActiveBytes,
 		LoadScale:   1,
 		Tie:         r.cfg.Rand(),
@@ -98,7 +130,7 @@ func (r *Router) ask(req *Request, members []*Backend) *question {
 // done gives the question's scratch back.
 func (q *question) done() {
 	clear(q.eligible)
-	q.eligible, q.req = q.eligible[:0], nil
+	q.eligible, q.facts, q.req = q.eligible[:0], q.facts[:0], nil
 	q.router.questions.Put(q)
 }
 
@@ -109,7 +141,7 @@ func (q *question) admit(members []*Backend) {
 	q.lastResort = false
 	for _, b := range members {
 		if b.Standing() == Available && !q.req.tried(b) {
-			q.eligible = append(q.eligible, b)
+			q.take(b)
 		}
 	}
 	if len(q.eligible) > 0 {
@@ -117,8 +149,17 @@ func (q *question) admit(members []*Backend) {
 	}
 	for _, b := range members {
 		if b.Standing() != Draining && !q.req.tried(b) {
-			q.eligible = append(q.eligible, b)
+			q.take(b)
 		}
 	}
 	q.lastResort = len(q.eligible) > 0
+}
+
+func (q *question) take(b *Backend) {
+	if int(b.Slot) >= len(q.place) {
+		q.place = append(q.place, make([]int32, int(b.Slot)+1-len(q.place))...)
+	}
+	q.place[b.Slot] = int32(len(q.eligible))
+	q.eligible = append(q.eligible, b)
+	q.facts = append(q.facts, fact{slowness: b.slowness(), bypass: b.Bypass(), slot: b.Slot})
 }

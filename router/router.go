@@ -143,7 +143,7 @@ func (r *Router) Explain(req *Request, members []*Backend) (Decision, error) {
 		return Decision{}, ErrNoBackend
 	}
 	grant := r.loads.Peek(&q.order)
-	d := q.decision(grant, q.offered[grant.Index])
+	d := q.decision(grant, int(q.order.Candidates[grant.Index].Ref))
 	d.Candidates = q.candidates(members, d.Backend)
 	return d, nil
 }

@@ -33,5 +33,5 @@ func (q *question) offerAll() {
 
 // withdraw takes all offers back.
 func (q *question) withdraw() {
-	q.order.Candidates, q.offered = q.order.Candidates[:0], q.offered[:0]
+	q.order.Candidates = q.order.Candidates[:0]
 }

@@ -57,7 +57,7 @@
 // it is missed. The backend that forgot may be believed to hold the gap
 // as long as it holds what is below it; the next refresh makes that true, and
 // expiry ends it.
-// A chain of more than 256 blocks is learned in pieces from its end, so for
+// A chain of more than 64 blocks is learned in pieces from its end, so for
 // some microseconds it is known at its end and not at its root. Nothing finds it
 // there: a walk begins at the root.
 //
@@ -70,7 +70,7 @@
 //
 // Every method may be called from any goroutine. Walk, Held and Stats take read
 // locks, Age and Generation none. Learn, Forget, SetMirror, Expect, Unexpect
-// and Vacuum write, at most 256 locations (Learn: plus as many evictions and
+// and Vacuum write, at most 64 locations (Learn: plus as many evictions and
 // twice as many of the mirror) for each hold of a lock, then let readers in. A
 // Walk value belongs to one goroutine. Nothing here starts a goroutine or reads
 // a clock: the owner calls Vacuum when NextDeadline says so, and at least every
@@ -95,7 +95,7 @@
 //
 //   - Locations (7/8 of MaxBytes): Learn first takes back what is void, then
 //     evicts the soonest to expire of all backends. It needs room for a whole
-//     piece, so up to 256 entries stay empty.
+//     piece, so up to 64 entries stay empty.
 //   - Tentative locations (1/8 of MaxBytes, 64 bytes each): Expect records
 //     nothing of the chain and says so.
 //   - A mirror: the backend's least recently used locations go. Of a chain longer
@@ -103,7 +103,7 @@
 //   - Incarnations (65,535, the dead ones with unreclaimed locations included):
 //     Learn takes back a piece of the oldest dead one, and learns nothing if that
 //     has freed none.
-//   - A hold of the lock: 256 locations, as above. The heap's lazy keys can add
+//   - A hold of the lock: 64 locations, as above. The heap's lazy keys can add
 //     one correction for each backend refreshed since the last, a millisecond
 //     if all 16,384 were.
 //   - Beside MaxBytes: 24 bytes for each slot seen, in pages of 256, and 30 for

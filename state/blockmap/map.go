@@ -4,7 +4,7 @@ import "sync"
 
 // maxPiece is how many locations are written for each hold of the lock, so that
 // a reader never waits for a whole long chain.
-const maxPiece = 256
+const maxPiece = 64
 
 // Map says which backend is believed to hold which block. It is safe for
 // concurrent use; readers don't block each other.

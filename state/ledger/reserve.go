@@ -12,7 +12,9 @@ type Candidate struct {
 	Novel int64
 	// Bypass is how many requests its engine runs beyond those booked here.
 	Bypass int64
-	Slot   state.Slot
+	// Ref is the caller's own: nothing here looks at it.
+	Ref  int32
+	Slot state.Slot
 }
 
 // Order asks for one reservation.
