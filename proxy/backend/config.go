@@ -123,7 +123,7 @@ func (c Config) checkTLS(base *url.URL) error {
 func checkID(id string) error {
 	bad := func(r rune) bool { return r <= ' ' || r == '/' || r == 0x7f || r == '\ufffd' }
 	if id == "" || id == "." || id == ".." || len(id) > maxIDBytes || strings.IndexFunc(id, bad) >= 0 {
-		return fmt.Errorf("id: %.160q can't be used: want 1 to %d bytes without spaces, control characters and slashes, not . or ..", id, maxIDBytes)
+		return fmt.Errorf("id: %.160q can't be used: want 1 to %d bytes without spaces, control characters and slashes, and neither . nor .. alone", id, maxIDBytes)
 	}
 	return nil
 }
