@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net/http"
 	"time"
 
@@ -43,6 +44,7 @@ func (o *outcome) lostConnection() bool {
 func (x *exchange) forward() error {
 	x.prepareHeader()
 	x.p.retries.request(x.began)
+	x.want.Detail = x.p.cfg.Logger.Enabled(x.r.Context(), slog.LevelDebug)
 	ctx, cancel := context.WithCancel(x.r.Context())
 	defer cancel()
 	var refusal *http.Response // the last answer that only said no

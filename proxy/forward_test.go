@@ -389,3 +389,15 @@ func mustGet(t testing.TB, url string) *http.Response {
 	}
 	return resp
 }
+
+// At debug level a request's line has the whole decision, as /explain gives it.
+func TestDecisionsAreLoggedWhole(t *testing.T) {
+	g := newRig(t, 2)
+	g.expect(200, "/v1/chat/completions", chat("hi"))
+	g.await("the line", func() bool { return strings.Contains(g.log.String(), "msg=request") })
+	for _, want := range []string{`\"reason\":\"miss\"`, `\"candidates\":[{\"backend\":\"e0\"`, `\"block_unit\":\"cbr\"`} {
+		if !strings.Contains(g.log.String(), want) {
+			t.Errorf("the log lacks %s", want)
+		}
+	}
+}

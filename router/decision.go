@@ -1,5 +1,7 @@
 package router
 
+import "encoding/json"
+
 // Reason says which branch a decision took.
 type Reason string
 
@@ -49,4 +51,13 @@ type Candidate struct {
 	Load float64 `json:"load"`
 	// Cost is the load as the policy counts it plus what the novel blocks cost.
 	Cost float64 `json:"cost"`
+}
+
+// String is the decision's JSON form, for logs.
+func (d *Decision) String() string {
+	b, err := json.Marshal(d)
+	if err != nil {
+		return err.Error()
+	}
+	return string(b)
 }
