@@ -31,7 +31,7 @@
 //
 // An open breaker waits 1 s, doubling to 30 s; then a probe that succeeds
 // half-opens it, and the next request decides. An unhealthy backend is probed
-// every second for a minute and every 3 s thereafter, so that it serves within 5 s
+// every second for a minute and every 2 s thereafter, so that it serves within 5 s
 // of its return; before it does, its metrics and models are read again, so that a
 // restart voids what was learned (Slots.Void) and no request goes to a model that
 // is no longer there. What returns starts at a tenth of its weight.

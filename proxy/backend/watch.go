@@ -9,7 +9,7 @@ const (
 	// An unhealthy backend is asked each downInterval, later each downSlow, so that
 	// one that returns serves within 5 s.
 	downInterval  = time.Second
-	downSlow      = 3 * time.Second
+	downSlow      = 2 * time.Second
 	downSlowAfter = time.Minute
 
 	modelsInterval   = 30 * time.Second
