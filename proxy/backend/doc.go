@@ -29,7 +29,7 @@
 //     the backends of one of its models would be ejected. A success closes it.
 //   - the operator's drain, which outranks both.
 //
-// An open breaker waits 1 s, doubling to 30 s; then a probe that succeeds
+// An open breaker waits 1 s, doubling to 4 s; then a probe that succeeds
 // half-opens it, and the next request decides. An unhealthy backend is probed
 // every second for a minute and every 2 s thereafter, so that it serves within 5 s
 // of its return; before it does, its metrics and models are read again, so that a
