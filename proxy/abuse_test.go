@@ -59,11 +59,13 @@ func TestAnswersThatAreNoneMoveOn(t *testing.T) {
 func TestADyingBackendIsNoticedByNobody(t *testing.T) {
 	g := newRig(t, 2)
 	const requests = 300
-	dead := make(chan struct{})
+	all := make(chan struct{})
+	goOn := sync.OnceFunc(func() { close(all) })
+	defer goOn() // or a failure here would leave the engines waiting
 	for i, e := range g.engines {
 		e.answer(func(w http.ResponseWriter, r *http.Request) {
+			<-all
 			if i == 0 {
-				<-dead
 				hangUp(w, r)
 				return
 			}
@@ -74,8 +76,13 @@ func TestADyingBackendIsNoticedByNobody(t *testing.T) {
 	for i := range requests {
 		clients.Go(func() { g.expectQuietly(200, chat(long(i, 600))) })
 	}
-	g.await("half of them wait at the dying backend", func() bool { return g.engines[0].served.Load() >= 140 })
-	close(dead)
+	g.await("all of them at an engine", func() bool {
+		return g.engines[0].served.Load()+g.engines[1].served.Load() == requests
+	})
+	if n := g.engines[0].served.Load(); n <= retryFloor*retrySeconds {
+		t.Errorf("only %d requests wait at the dying backend: the test shows nothing", n)
+	}
+	goOn()
 	clients.Wait()
 }
 
