@@ -171,7 +171,8 @@ func TestAModelWhoseBackendsAreDownStaysKnown(t *testing.T) {
 	if err := g.pool.Remove("e1"); err != nil {
 		t.Fatal(err)
 	}
-	if code := codeOf(t, g.expect(404, "/v1/chat/completions", chat("hi"))); code != "model_not_found" {
+	// With no model known at all nobody can say that this one does not exist.
+	if code := codeOf(t, g.expect(503, "/v1/chat/completions", chat("hi"))); code != "no_backend" {
 		t.Errorf("code %s", code)
 	}
 	g.engines = nil

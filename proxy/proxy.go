@@ -93,7 +93,11 @@ func (p *Proxy) resolve(name string) (string, *cbr.Rules, error) {
 	if !p.pool.Ready() {
 		return "", nil, unavailable("starting", "The gateway is still asking its backends which models they serve. Try again shortly.")
 	}
-	return "", nil, unknownModel(name, p.models())
+	known := p.models()
+	if len(known) == 0 { // a restart while the engines are down must not turn 503 into 404
+		return "", nil, unavailable("no_backend", "No backend has said yet which models it serves. Try again shortly.")
+	}
+	return "", nil, unknownModel(name, known)
 }
 
 // rules are a model's own, else those for all models, nil for the built-in ones.

@@ -118,5 +118,8 @@ func (q *question) candidate(b *Backend, offer *ledger.Candidate, chosen bool) C
 	if offer != nil {
 		c.Cost = q.order.LoadScale*c.Load + offer.Cost
 	}
+	if q.lastResort && !chosen {
+		c.Eligible, c.Why = false, b.Standing().String()
+	}
 	return c
 }

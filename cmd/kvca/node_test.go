@@ -205,7 +205,7 @@ func TestDrainDelayKeepsServing(t *testing.T) {
 func TestNodeWithoutBackendsTakesThemAtRunTime(t *testing.T) {
 	other := run(t, simulated)
 	r := run(t, nil)
-	if answer, _ := r.chat(t, conversation(10, false)); answer.StatusCode != http.StatusNotFound {
+	if answer, _ := r.chat(t, conversation(10, false)); answer.StatusCode != http.StatusServiceUnavailable {
 		t.Errorf("without backends: %s", answer.Status)
 	}
 	body := `{"id":"next","url":"` + other.ClientURL() + `"}`
