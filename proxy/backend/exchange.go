@@ -136,36 +136,6 @@ func (e *exchange) carry(req *http.Request, body []byte) {
 	}
 }
 
-// RoundTrip sends a request whose URL holds the client's path. It is sent again
-// on a stale connection only if its body can be had again (GetBody).
-func (b *Backend) RoundTrip(ctx context.Context, out *http.Request) (*http.Response, error) {
-	target := out.URL.RequestURI()
-	resp, again, err := b.forward(ctx, out, target)
-	if !again || (out.Body != nil && out.Body != http.NoBody && out.GetBody == nil) {
-		return resp, err
-	}
-	b.dropIdle()
-	if out.GetBody != nil {
-		body, bodyErr := out.GetBody()
-		if bodyErr != nil {
-			return nil, err
-		}
-		out = out.WithContext(ctx)
-		out.Body = body
-	}
-	resp, _, err = b.forward(ctx, out, target)
-	return resp, err
-}
-
-func (b *Backend) forward(ctx context.Context, out *http.Request, target string) (*http.Response, bool, error) {
-	e, traced := newExchange(ctx)
-	b.join(&e.url, target)
-	req := out.WithContext(traced)
-	req.URL, req.Host, req.Header = &e.url, b.outline.Host, b.authorized(out.Header)
-	req.RequestURI, req.Close = "", false
-	return b.roundTrip(ctx, e, req)
-}
-
 // roundTrip makes one attempt and reports whether it is worth another on a fresh
 // connection.
 func (b *Backend) roundTrip(ctx context.Context, e *exchange, req *http.Request) (*http.Response, bool, error) {

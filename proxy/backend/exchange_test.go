@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -173,30 +172,6 @@ func TestRequestGoesOutAsGiven(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestRoundTripJoinsAndRetriesLikeDo(t *testing.T) {
-	inFleet(t, 0, PoolConfig{}, func(t *testing.T, f *fleet) {
-		var seen atomic.Int32
-		stop := script(f.network, "x:80", probedFirst(hangUp(1, &seen), serve(9))...)
-		defer stop()
-		b := direct(f, "x:80", Config{URL: "/base", Models: []string{"m"}})
-		for i := range 2 {
-			out, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/x?q=1", strings.NewReader("body"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			resp, err := b.RoundTrip(t.Context(), out)
-			if err != nil {
-				t.Fatalf("request %d: %v", i, err)
-			}
-			_, _ = io.Copy(io.Discard, resp.Body)
-			_ = resp.Body.Close()
-		}
-		if seen.Load() != 1 {
-			t.Fatalf("hung up on %d, want 1", seen.Load())
-		}
-	})
 }
 
 func TestBodyIsNotReadAfterTheAnswerIsClosed(t *testing.T) {

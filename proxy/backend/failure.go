@@ -27,12 +27,6 @@ var failureNames = [...]string{"none", "connect", "broken", "header_timeout", "s
 // String is the name used in logs and as the reason label of metrics.
 func (f Failure) String() string { return failureNames[f] }
 
-// BeforeResponse reports whether no byte of a response had arrived, so that the
-// request may be tried on another backend unseen by the client.
-func (f Failure) BeforeResponse() bool {
-	return f == ConnectFailure || f == BrokenConnection || f == HeaderTimeout || f == LocalFailure
-}
-
 // dependsOnPrompt reports whether the prompt may be at fault rather than the
 // backend, so that one prompt alone must not open a breaker.
 func (f Failure) dependsOnPrompt() bool {
@@ -52,7 +46,7 @@ func (e *Error) Error() string { return fmt.Sprintf("request to backend %s: %v",
 // Unwrap is the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Classify names the failure of an exchange: err is what Do, RoundTrip or a read
+// Classify names the failure of an exchange: err is what Do or a read
 // of the response body returned, status the response's status if there was one.
 // A context that ended is no failure of the backend.
 func Classify(err error, status int) Failure {
