@@ -139,7 +139,8 @@ func TestReadyWaitsForEveryFirstDiscovery(t *testing.T) {
 				c.prepare(f.network, e)
 				start := time.Now()
 				f.add(Config{ID: "x", URL: "http://x:80"})
-				if f.Ready() {
+				// One that answers may have done so by now; one that hangs has not.
+				if c.wait > 0 && f.Ready() {
 					t.Fatal("ready at once")
 				}
 				if err := f.WaitReady(t.Context()); err != nil {
