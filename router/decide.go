@@ -29,7 +29,7 @@ func (q *question) decide(p policy) bool {
 const fewBlocks = 2
 
 // ticket turns a grant into what the request carries on with.
-func (q *question) ticket(m *model, g Grant) *Ticket {
+func (q *question) ticket(m *model, g ledger.Grant) *Ticket {
 	r, req := q.router, q.req
 	chosen := int(q.order.Candidates[g.Index].Ref)
 	b := q.eligible[chosen]
@@ -55,7 +55,7 @@ func (q *question) ticket(m *model, g Grant) *Ticket {
 }
 
 // decision records that the eligible backend i was chosen.
-func (q *question) decision(g Grant, i int) Decision {
+func (q *question) decision(g ledger.Grant, i int) Decision {
 	b, matched := q.eligible[i], 0
 	if !q.req.SkipsCache {
 		matched = q.walk.Matched(b.Slot)

@@ -14,23 +14,14 @@ type Loads interface {
 	// Reserve chooses the cheapest candidate and books the order on it in one
 	// indivisible step. It never fails: where the authority can't be asked in
 	// time it decides from what it knows and marks the grant degraded.
-	Reserve(ctx context.Context, o *ledger.Order) Grant
+	Reserve(ctx context.Context, o *ledger.Order) ledger.Grant
 	// Peek chooses as Reserve would, from what is known here, and books nothing.
-	Peek(o *ledger.Order) Grant
+	Peek(o *ledger.Order) ledger.Grant
 	Prefilled(id ledger.ID) bool
 	Release(id ledger.ID) bool
 	Load(s state.Slot) ledger.Load
 	// Reset makes a slot a new backend without load.
 	Reset(s state.Slot)
-}
-
-// Grant is what a reservation got, and from whom.
-type Grant struct {
-	ledger.Grant
-	// Owner is the node that decided.
-	Owner string
-	// Degraded is true where the owner could not be asked.
-	Degraded bool
 }
 
 // Locations is where it is known which backend holds which block.
@@ -56,10 +47,14 @@ type local struct {
 // LocalLoads books on l, which no other node shares; node is its name.
 func LocalLoads(l *ledger.Ledger, node string) Loads { return local{l, node} }
 
-func (l local) Reserve(_ context.Context, o *ledger.Order) Grant {
-	return Grant{Grant: l.Ledger.Reserve(o), Owner: l.node}
+func (l local) Reserve(_ context.Context, o *ledger.Order) ledger.Grant {
+	g := l.Ledger.Reserve(o)
+	g.Owner = l.node
+	return g
 }
 
-func (l local) Peek(o *ledger.Order) Grant {
-	return Grant{Grant: l.Ledger.Peek(o), Owner: l.node}
+func (l local) Peek(o *ledger.Order) ledger.Grant {
+	g := l.Ledger.Peek(o)
+	g.Owner = l.node
+	return g
 }

@@ -41,6 +41,10 @@ type Grant struct {
 	Score float64
 	// Booked is false where the id was released before, or the ledger was full.
 	Booked bool
+	// Owner is the node that decided. Who books fills it in, the ledger does not.
+	Owner string
+	// Degraded is true where the owner could not be asked in time.
+	Degraded bool
 }
 
 // Reserve chooses the candidate with the least score and books the request on
