@@ -30,8 +30,9 @@ type Backend struct {
 	wake   chan struct{}      // asks it for a probe now
 	early  bool               // readiness waits for its first discovery
 
-	busy  atomic.Bool // a success would change the condition: take the lock
-	begun atomic.Bool // has served a request since the last probe
+	hint  atomic.Int64 // when a hint may count again, since the pool's start
+	busy  atomic.Bool  // a success would change the condition: take the lock
+	begun atomic.Bool  // has served a request since the last probe
 	count counters
 
 	mu     sync.Mutex // guards what follows; taken after Pool.mu
@@ -88,6 +89,17 @@ func (b *Backend) Facts() *router.Backend { return b.facts }
 // ID is the backend's stable name.
 func (b *Backend) ID() string { return b.config.ID }
 
+// Config is what the backend was added with, its defaults filled in. Its slices
+// must not be changed.
+func (b *Backend) Config() Config { return b.config }
+
+// Health is what the node sees: starting, healthy, unhealthy or draining.
+func (b *Backend) Health() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.cond.shown()
+}
+
 // Report tells the backend's breaker what a request came to. chain names the
 // prompt: a fingerprint of its chain, the same for the same prompt on every
 // backend, of the body where there is no chain. A success is reported when the
@@ -143,13 +155,23 @@ func (b *Backend) probeNow() {
 	}
 }
 
+// hintEvery is the least time between two probes that peers cause.
+const hintEvery = time.Second
+
+// hinted reports whether a peer's hint at the time now may cause a probe.
+func (b *Backend) hinted(now time.Duration) bool {
+	next := b.hint.Load()
+	return int64(now) >= next && b.hint.CompareAndSwap(next, int64(now+hintEvery))
+}
+
 // change is the only way that the condition changes: it publishes the facts that
 // decisions read and logs what became of them.
 func (b *Backend) change(f func(c *condition, now time.Time)) {
 	now := time.Now()
 	b.mu.Lock()
-	before, beforeBreaker := b.cond.standing(), b.cond.breaker.state
+	before, beforeBreaker, shown := b.cond.standing(), b.cond.breaker.state, b.cond.shown()
 	f(&b.cond, now)
+	changed := b.cond.shown() != shown
 	after, breaker, why := b.cond.standing(), b.cond.breaker.state, b.cond.lastErr
 	b.facts.SetStanding(after)
 	speed := b.cond.speed(b.config.Weight, b.pool.config.SlowStart, now)
@@ -162,6 +184,9 @@ func (b *Backend) change(f func(c *condition, now time.Time)) {
 	b.log(before, after, why)
 	if beforeBreaker == breakerOpen && breaker == breakerClosed && after == router.Available {
 		b.pool.log.Info("backend breaker closed", "backend", b.config.ID)
+	}
+	if changed { // never by a breaker, whose opening comes with the pool's lock held
+		b.pool.config.OnChange()
 	}
 }
 

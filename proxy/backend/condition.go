@@ -66,6 +66,14 @@ func (c *condition) standing() router.Standing {
 	return router.Available
 }
 
+// shown is the health as people and peers see it.
+func (c *condition) shown() string {
+	if c.drained {
+		return router.Draining.String()
+	}
+	return c.health.String()
+}
+
 // probed takes in a probe's verdict. excused says that the backend has begun an
 // answer since the last probe, so that a late answer is a matter of load.
 func (c *condition) probed(v verdict, excused bool, now time.Time) {

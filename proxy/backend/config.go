@@ -47,6 +47,10 @@ type Config struct {
 	// InsecureSkipVerify accepts any certificate: whoever answers at that address
 	// reads every prompt. Only with https.
 	InsecureSkipVerify bool `json:"insecure_skip_verify,omitempty"`
+
+	// Learned says that a peer named the backend, not this node's operator: it
+	// goes when no peer names it any more (Pool.Forget).
+	Learned bool `json:"-"`
 }
 
 const (

@@ -29,6 +29,11 @@
 //     the backends of one of its models would be ejected. A success closes it.
 //   - the operator's drain, which outranks both.
 //
+// In a cluster each node has its own view. What changes in it is told by
+// PoolConfig.OnChange; a peer that sees another health only causes a probe (Probe),
+// at most one a second. Backends that were learned from peers are marked, and go by
+// Forget, not by Remove.
+//
 // An open breaker waits 1 s, doubling to 4 s; then a probe that succeeds
 // half-opens it, and the next request decides. An unhealthy backend is probed
 // every second for a minute and every 2 s thereafter, so that it serves within 5 s

@@ -28,10 +28,11 @@ type Slots interface {
 	Active(b *router.Backend) int64
 }
 
-// What Add, Remove, Drain and Undrain fail with.
+// What Add, Remove, Forget, Drain and Undrain fail with.
 var (
 	ErrUnknown = errors.New("no such backend")
 	ErrExists  = errors.New("backend exists")
+	ErrLearned = errors.New("backend was learned from a peer: remove it there")
 	ErrClosed  = errors.New("pool is closed")
 )
 
@@ -102,7 +103,8 @@ func (p *Pool) Add(c Config) error {
 	if err := p.admit(b); err != nil {
 		return fmt.Errorf("add backend %s: %w", c.ID, err)
 	}
-	p.log.Info("backend added", "backend", c.ID, "url", c.URL)
+	p.log.Info("backend added", "backend", c.ID, "url", c.URL, "learned", c.Learned)
+	p.config.OnChange()
 	return nil
 }
 
@@ -135,21 +137,40 @@ func (p *Pool) admit(b *Backend) error {
 	return nil
 }
 
-// Remove forgets a backend. Requests in flight go on.
-func (p *Pool) Remove(id string) error {
+// Remove forgets a backend that this node was given. Requests in flight go on.
+// A learned one would be back at once, so it is refused with ErrLearned.
+func (p *Pool) Remove(id string) error { return p.remove(id, false) }
+
+// Forget removes a backend that was learned and that no peer names any more.
+func (p *Pool) Forget(id string) error { return p.remove(id, true) }
+
+func (p *Pool) remove(id string, learned bool) error {
+	b, err := p.take(id, learned)
+	if err != nil {
+		return fmt.Errorf("remove backend %s: %w", id, err)
+	}
+	b.stop()
+	p.slots.Remove(b.facts)
+	p.log.Info("backend removed", "backend", id, "learned", learned)
+	p.config.OnChange()
+	return nil
+}
+
+// take takes a backend out of the pool's lists; of the other kind than asked for
+// it takes none.
+func (p *Pool) take(id string, learned bool) (*Backend, error) {
 	p.mu.Lock()
+	defer p.mu.Unlock()
 	b := p.backends[id]
-	if b == nil || p.closed {
-		p.mu.Unlock()
-		return fmt.Errorf("remove backend %s: %w", id, ErrUnknown)
+	switch {
+	case b == nil, p.closed, learned && !b.config.Learned:
+		return nil, ErrUnknown
+	case !learned && b.config.Learned:
+		return nil, ErrLearned
 	}
 	delete(p.backends, id)
 	p.publish()
-	p.mu.Unlock()
-	b.stop()
-	p.slots.Remove(b.facts)
-	p.log.Info("backend removed", "backend", id)
-	return nil
+	return b, nil
 }
 
 // stop ends the watcher and waits for it.
@@ -176,6 +197,17 @@ func (p *Pool) setDrained(id string, drained bool) error {
 	b.change(func(c *condition, _ time.Time) { c.drained = drained })
 	p.log.Info("backend drain changed", "backend", id, "draining", drained)
 	return nil
+}
+
+// Probe asks for a probe now: somebody else sees another health than this node
+// does. At most one a second is granted to each backend.
+func (p *Pool) Probe(id string) {
+	p.mu.Lock()
+	b := p.backends[id]
+	p.mu.Unlock()
+	if b != nil && b.hinted(time.Since(p.started)) {
+		b.probeNow()
+	}
 }
 
 // eject opens a backend's breaker, unless that would leave fewer than half of the

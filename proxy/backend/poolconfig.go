@@ -71,6 +71,10 @@ type PoolConfig struct {
 	// process, and tests, put theirs here.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
+	// OnChange is called after a backend came or went, or its health changed, from
+	// any goroutine and without a lock held. It must return at once. Default: none.
+	OnChange func()
+
 	// Logger gets one line per event that an operator would act on. Default: none.
 	Logger *slog.Logger
 
@@ -99,6 +103,9 @@ func (c PoolConfig) withDefaults() PoolConfig {
 	}
 	if c.Dial == nil {
 		c.Dial = (&net.Dialer{Timeout: c.ConnectTimeout, KeepAliveConfig: keepAlive}).DialContext
+	}
+	if c.OnChange == nil {
+		c.OnChange = func() {}
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

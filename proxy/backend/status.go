@@ -1,16 +1,13 @@
 package backend
 
-import (
-	"time"
-
-	"kvca/router"
-)
+import "time"
 
 // Status is what there is to say about a backend, for /backends,
 // /cluster/status and the metrics.
 type Status struct {
 	ID          string   `json:"id"`
 	URL         string   `json:"url"`
+	Learned     bool     `json:"learned"` // from a peer, not given to this node
 	Models      []string `json:"models"`
 	Health      string   `json:"health"`     // starting, healthy, unhealthy or draining
 	Standing    string   `json:"standing"`   // why it is or is not chosen
@@ -55,17 +52,14 @@ func (b *Backend) Status() Status {
 	defer b.mu.Unlock()
 	load := b.engine.load
 	s := Status{
-		ID: b.config.ID, URL: b.config.URL, Models: b.engine.models,
-		Health: b.cond.health.String(), Standing: b.cond.standing().String(),
+		ID: b.config.ID, URL: b.config.URL, Learned: b.config.Learned, Models: b.engine.models,
+		Health: b.cond.shown(), Standing: b.cond.standing().String(),
 		Breaker: b.cond.breaker.state.String(), Generation: b.engine.generation,
 		Active: active, Running: load.Running, Waiting: load.Waiting, KVUsage: load.KVUsage,
 		CacheTokens: load.CacheTokens, BlockTokens: load.BlockTokens, LoRA: load.LoRA,
 		LastError: b.cond.lastErr, Weight: b.config.Weight,
 		Speed:  b.cond.speed(b.config.Weight, b.pool.config.SlowStart, time.Now()),
 		counts: b.count.read(), scrape: load.Known,
-	}
-	if b.cond.drained {
-		s.Health = router.Draining.String()
 	}
 	if b.config.CacheTokens > 0 {
 		s.CacheTokens = b.config.CacheTokens
