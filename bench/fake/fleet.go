@@ -16,6 +16,8 @@ import (
 
 // Config is how the backends of a fleet behave. They all behave the same.
 type Config struct {
+	// Host is the address that they listen on.
+	Host string
 	// Backends is how many there are.
 	Backends int
 	// Model is the one model they serve.
@@ -32,7 +34,7 @@ type Config struct {
 
 // DefaultConfig is a fleet of four that answers at once.
 func DefaultConfig() Config {
-	return Config{Backends: 4, Model: "fake", Chunks: 20, MaxBodyBytes: 64 << 20}
+	return Config{Host: "127.0.0.1", Backends: 4, Model: "fake", Chunks: 20, MaxBodyBytes: 64 << 20}
 }
 
 // Validate returns all faults at once.
@@ -62,7 +64,7 @@ type Fleet struct {
 	running  sync.WaitGroup
 }
 
-// Start listens on ephemeral ports of 127.0.0.1.
+// Start listens on ephemeral ports.
 func Start(cfg Config) (*Fleet, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("configure fake backends: %w", err)
@@ -77,7 +79,7 @@ func Start(cfg Config) (*Fleet, error) {
 }
 
 func (f *Fleet) add(cfg Config, index int) error {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := net.Listen("tcp", net.JoinHostPort(cfg.Host, "0"))
 	if err != nil {
 		return fmt.Errorf("listen for fake backend %d: %w", index, err)
 	}

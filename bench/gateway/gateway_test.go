@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestEveryNameHasARecipe(t *testing.T) {
@@ -64,5 +65,38 @@ func TestGoroutineCount(t *testing.T) {
 	}
 	if _, err := goroutines([]byte("<html>")); err == nil {
 		t.Error("a page was read as a profile")
+	}
+}
+
+func TestMetricsAreSummedByLabel(t *testing.T) {
+	m, err := parseMetrics([]byte(`# TYPE link_bytes_total counter
+link_bytes_total{direction="out",peer="b"} 5
+link_bytes_total{direction="out",peer="c"} 7
+link_bytes_total{direction="in",peer="b"} 100
+# TYPE call_seconds histogram
+call_seconds_bucket{le="0.001"} 90
+call_seconds_bucket{le="0.002"} 99
+call_seconds_bucket{le="+Inf"} 100
+call_seconds_sum 1
+call_seconds_count 100
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, b, all := m.Sum("link_bytes_total", "direction", "out"), m.Sum("link_bytes_total", "direction", "out", "peer", "b"), m.Sum("link_bytes_total"); out != 12 || b != 5 || all != 112 {
+		t.Errorf("sums %v, %v, %v", out, b, all)
+	}
+	calls := m.Histogram("call_seconds")
+	if lower, upper := calls.Quantile(0.5); lower != 0 || upper != time.Millisecond {
+		t.Errorf("p50 between %v and %v", lower, upper)
+	}
+	if lower, upper := calls.Quantile(0.95); lower != time.Millisecond || upper != 2*time.Millisecond {
+		t.Errorf("p95 between %v and %v", lower, upper)
+	}
+	if twice := calls.Plus(calls); twice.Count() != 200 || twice.Minus(calls).Count() != 100 || calls.Count() != 100 {
+		t.Errorf("%d calls, twice %d", calls.Count(), twice.Count())
+	}
+	if n := m.Histogram("unheard").Count(); n != 0 {
+		t.Errorf("a histogram that is not there counts %d", n)
 	}
 }

@@ -12,25 +12,49 @@ import (
 
 // Status is what is used of kvca's /cluster/status.
 type Status struct {
-	Backends []struct {
-		ID          string `json:"id"`
-		Health      string `json:"health"`
-		Active      int64  `json:"active"`
-		NovelBlocks int64  `json:"novel_blocks"`
-	} `json:"backends"`
-	BlockMap struct {
-		Blocks    int64 `json:"blocks"`
-		Locations int64 `json:"locations"`
-		Tentative int64 `json:"tentative"`
-		Bytes     int64 `json:"bytes"`
-		MaxBytes  int64 `json:"max_bytes"`
-		Expired   int64 `json:"expired"`
-		Evicted   int64 `json:"evicted"`
-	} `json:"block_map"`
+	Node         string    `json:"node"`
+	Ready        bool      `json:"ready"`
+	Members      []Member  `json:"members"`
+	Backends     []Backend `json:"backends"`
+	BlockMap     BlockMap  `json:"block_map"`
 	Reservations struct {
-		Held    int64 `json:"held"`
-		Granted int64 `json:"granted"`
+		Held     int64 `json:"held"`
+		Granted  int64 `json:"granted"`
+		Refused  int64 `json:"refused"`
+		Degraded int64 `json:"degraded"`
 	} `json:"reservations"`
+	// Divergence is how many entries of the block map a peer has other than this
+	// node, by its name.
+	Divergence map[string]int64 `json:"divergence"`
+}
+
+// Member is a node as this node sees it.
+type Member struct {
+	Name  string `json:"name"`
+	State string `json:"state"`
+	Ready bool   `json:"ready"`
+	Dirty bool   `json:"dirty"`
+	Link  string `json:"link"`
+}
+
+// Backend is a backend as this node sees it; its load is that of all nodes.
+type Backend struct {
+	ID          string `json:"id"`
+	Health      string `json:"health"`
+	Owner       string `json:"owner"`
+	Active      int64  `json:"active"`
+	NovelBlocks int64  `json:"novel_blocks"`
+}
+
+// BlockMap is how much a node knows.
+type BlockMap struct {
+	Blocks    int64 `json:"blocks"`
+	Locations int64 `json:"locations"`
+	Tentative int64 `json:"tentative"`
+	Bytes     int64 `json:"bytes"`
+	MaxBytes  int64 `json:"max_bytes"`
+	Expired   int64 `json:"expired"`
+	Evicted   int64 `json:"evicted"`
 }
 
 // Load says what load is left, "" for none.

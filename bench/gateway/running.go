@@ -1,7 +1,9 @@
 package gateway
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -52,11 +54,40 @@ func Start(ctx context.Context, name string, e *Env, probe []byte) (*Running, er
 	return r, nil
 }
 
-// get asks the admin address.
+// Ready asks kvca whether it may be sent requests; nil says yes.
+func (r *Running) Ready(ctx context.Context) error {
+	_, err := r.get(ctx, "/readyz")
+	return err
+}
+
+// Explain asks kvca how it would route a chat, which it doesn't send.
+func (r *Running) Explain(ctx context.Context, body []byte) (d Explained, err error) {
+	text, err := r.ask(ctx, http.MethodPost, "/explain", bytes.NewReader(body))
+	if err != nil {
+		return d, err
+	}
+	if err := json.Unmarshal(text, &d); err != nil {
+		return d, fmt.Errorf("read decision: %w", err)
+	}
+	return d, nil
+}
+
+// Explained is what is used of a decision.
+type Explained struct {
+	Backend       string `json:"backend"`
+	ChainBlocks   int    `json:"chain_blocks"`
+	MatchedBlocks int    `json:"matched_blocks"`
+}
+
 func (r *Running) get(ctx context.Context, path string) ([]byte, error) {
+	return r.ask(ctx, http.MethodGet, path, nil)
+}
+
+// ask asks the admin address.
+func (r *Running) ask(ctx context.Context, method, path string, body io.Reader) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+r.Admin+path, nil)
+	req, err := http.NewRequestWithContext(ctx, method, "http://"+r.Admin+path, body)
 	if err != nil {
 		return nil, fmt.Errorf("ask %s for %s: %w", r.Name, path, err)
 	}
@@ -67,8 +98,11 @@ func (r *Running) get(ctx context.Context, path string) ([]byte, error) {
 	}
 	defer resp.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(resp.Body, 16<<20))
-	if err != nil || resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("ask %s for %s: status %d: %w", r.Name, path, resp.StatusCode, err)
+	if err != nil {
+		return nil, fmt.Errorf("ask %s for %s: %w", r.Name, path, err)
+	}
+	if resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("ask %s for %s: status %d: %.200s", r.Name, path, resp.StatusCode, text)
 	}
 	return text, nil
 }

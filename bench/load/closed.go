@@ -14,6 +14,9 @@ type Closed struct {
 	Addr        string
 	Connections int
 	Requests    Requests
+	// Rate is how many requests all connections together send in a second, evenly,
+	// as far as their answers come in time; 0 is as many as they can.
+	Rate float64
 	// Duration ends the loop; requests that are under way are finished.
 	Duration time.Duration
 	// Timeout bounds one request.
@@ -42,7 +45,7 @@ func (l Closed) Run(ctx context.Context) *Result {
 	began := time.Now()
 	var running sync.WaitGroup
 	for i := range results {
-		running.Go(func() { l.connection(ctx, l.Requests(), &results[i]) })
+		running.Go(func() { l.connection(ctx, l.pace(began, i), &results[i]) })
 	}
 	running.Wait()
 	total := &Result{Elapsed: time.Since(began)}
@@ -52,23 +55,39 @@ func (l Closed) Run(ctx context.Context) *Result {
 	return total
 }
 
-func (l Closed) connection(ctx context.Context, src source, res *Result) {
+// pace makes what waits for the next moment to send of connection i.
+func (l Closed) pace(began time.Time, i int) func(context.Context) {
+	if l.Rate <= 0 {
+		return func(context.Context) {}
+	}
+	sent := i
+	return func(ctx context.Context) {
+		due := began.Add(time.Duration(float64(sent) / l.Rate * float64(time.Second)))
+		sent += l.Connections
+		t := time.NewTimer(time.Until(due))
+		defer t.Stop()
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+		}
+	}
+}
+
+func (l Closed) connection(ctx context.Context, wait func(context.Context), res *Result) {
+	src := l.Requests()
 	c := newConn(l.Addr, l.Timeout)
 	defer c.close()
 	for ctx.Err() == nil {
+		wait(ctx)
 		request := src.next()
-		if request == nil {
+		if request == nil || ctx.Err() != nil {
 			return
 		}
-		began := time.Now()
-		reply, err := c.do(request)
-		if err = check(reply, err); err != nil {
-			res.fail(err)
+		failed := res.Failed
+		res.take(c, request, nil)
+		if res.Failed > failed {
 			time.Sleep(pauseAfterFailure)
-			continue
 		}
-		res.OK++
-		res.Latency.Add(time.Since(began))
 	}
 }
 

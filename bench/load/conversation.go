@@ -25,11 +25,16 @@ type conversation struct {
 	script   *Script
 	id, turn int
 	rand     *rand.Rand
+	// way draws the gateways of the turns. What is said does not depend on it.
+	way      *rand.Rand
 	messages []string
 }
 
 func newConversation(s *Script, id int) *conversation {
-	c := &conversation{script: s, id: id, rand: rand.New(rand.NewPCG(s.Seed, uint64(id)))}
+	c := &conversation{
+		script: s, id: id,
+		rand: rand.New(rand.NewPCG(s.Seed, uint64(id))), way: rand.New(rand.NewPCG(^s.Seed, uint64(id))),
+	}
 	if s.SystemBytes > 0 {
 		voice := c.rand
 		if s.Shared {

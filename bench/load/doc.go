@@ -2,6 +2,8 @@
 //
 //	Closed        N connections, each sends its next request when it has the answer
 //	Talk          conversations of several turns, each of which repeats the ones before
+//	Burst         requests at the same moment, each on a connection of its own
+//	Hold          clients whose answers have begun and go on
 //	Leave         clients that go away while they upload, wait or read
 //
 // It speaks HTTP/1.1 over its own connections, from requests made beforehand:

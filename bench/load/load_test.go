@@ -145,7 +145,7 @@ func TestClosedLoopReportsFailures(t *testing.T) {
 func TestTalkPlaysEveryTurn(t *testing.T) {
 	f, addr := fleet(t, func(c *fake.Config) { c.Backends = 1 })
 	talk := Talk{
-		Addr: addr, Connections: 3, Timeout: time.Second,
+		Addrs: []string{addr, addr}, Connections: 3, Timeout: time.Second,
 		Script: Script{Model: "fake", Conversations: 7, Turns: 4, UserBytes: 60, Seed: 1},
 	}
 	res := talk.Run(t.Context())
@@ -179,5 +179,56 @@ func TestLeaversAreSeenToLeave(t *testing.T) {
 	}
 	if s := f.Stats().Backends[0]; s.Cancelled+s.Broken == 0 {
 		t.Errorf("the backend saw nobody leave: %+v", s)
+	}
+}
+
+func TestPacedLoopKeepsItsRate(t *testing.T) {
+	f, addr := fleet(t, func(c *fake.Config) { c.Backends = 1 })
+	l := Closed{Addr: addr, Connections: 4, Requests: Same(Chat("fake", 300, false, 1)), Rate: 100, Duration: 300 * time.Millisecond, Timeout: 5 * time.Second}
+	res := l.Run(t.Context())
+	if res.OK < 1 || res.OK > 31 || res.Failed != 0 || f.Stats().Backends[0].Requests != res.OK {
+		t.Errorf("%d ok, %d failed (%v), want 30 at most", res.OK, res.Failed, res.Err)
+	}
+}
+
+func TestBurstIsServedAtTheSameTime(t *testing.T) {
+	f, addr := fleet(t, func(c *fake.Config) { c.Backends, c.Delay = 1, time.Second })
+	b := Burst{Addrs: []string{addr, addr}, Timeout: 10 * time.Second}
+	for i := range 12 {
+		b.Bodies = append(b.Bodies, Chat("fake", 300, false, uint64(i)))
+	}
+	most := make(chan int64, 1)
+	go func() {
+		var seen int64
+		for f.Stats().Backends[0].Requests < 12 || f.Stats().Backends[0].Active > 0 {
+			seen = max(seen, f.Stats().Backends[0].Active)
+			time.Sleep(time.Millisecond)
+		}
+		most <- seen
+	}()
+	res := b.Run(t.Context())
+	if res.OK != 12 || res.Failed != 0 {
+		t.Errorf("%d ok, %d failed (%v)", res.OK, res.Failed, res.Err)
+	}
+	if n := <-most; n != 12 {
+		t.Errorf("%d at the same time, want 12", n)
+	}
+}
+
+func TestHeldStreamsEndWhenTheirClientsLeave(t *testing.T) {
+	f, addr := fleet(t, func(c *fake.Config) { c.Backends, c.ChunkDelay = 1, time.Minute })
+	h, err := Hold(t.Context(), addr, [][]byte{Chat("fake", 300, true, 1), Chat("fake", 300, true, 2)}, 5*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := f.Stats().Backends[0].Active; n != 2 || h.Len() != 2 {
+		t.Errorf("%d active, want 2", n)
+	}
+	h.Close()
+	for f.Stats().Backends[0].Active > 0 {
+		time.Sleep(time.Millisecond) // the test's own limit ends it
+	}
+	if _, err := Hold(t.Context(), "127.0.0.1:1", [][]byte{{}}, time.Second); err == nil {
+		t.Error("nothing listens there, and a stream is held")
 	}
 }

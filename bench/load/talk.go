@@ -11,7 +11,8 @@ import (
 // Talk plays a script. After each turn a conversation waits behind all others,
 // so that all of them are under way at the same time.
 type Talk struct {
-	Addr string
+	// Addrs are the gateways; each turn goes to one of them at random.
+	Addrs []string
 	Script
 	// Connections is how many turns are asked at the same time.
 	Connections int
@@ -44,13 +45,16 @@ func (t Talk) Run(ctx context.Context) *Result {
 }
 
 func (t Talk) connection(ctx context.Context, waiting chan *conversation, open *sync.WaitGroup, res *Result) {
-	conn := newConn(t.Addr, t.Timeout)
-	defer conn.close()
+	conns := make([]*conn, len(t.Addrs))
+	for i, addr := range t.Addrs {
+		conns[i] = newConn(addr, t.Timeout)
+		defer conns[i].close()
+	}
 	for c := range waiting {
 		began := time.Now()
 		err := ctx.Err()
 		if err == nil {
-			err = c.converse(conn)
+			err = c.converse(conns[c.way.IntN(len(conns))])
 		}
 		if err != nil {
 			res.fail(err)

@@ -16,10 +16,11 @@ const stopTime = 5 * time.Second
 
 // Child is a running program in a process group of its own. Close ends it.
 type Child struct {
-	PID    int
-	log    string
-	stop   context.CancelFunc
-	exited chan struct{}
+	PID     int
+	log     string
+	process *os.Process
+	stop    context.CancelFunc
+	exited  chan struct{}
 }
 
 // Spec is how to start a child.
@@ -54,7 +55,7 @@ func Start(ctx context.Context, spec Spec) (*Child, error) {
 		c.stop()
 		return nil, fmt.Errorf("start %s: %w", spec.Name, err)
 	}
-	c.PID = cmd.Process.Pid
+	c.PID, c.process = cmd.Process.Pid, cmd.Process
 	go func() {
 		defer close(c.exited)
 		_ = cmd.Wait()
@@ -71,6 +72,20 @@ func (c *Child) Exited() <-chan struct{} { return c.exited }
 func (c *Child) Close() {
 	c.stop()
 	<-c.exited
+}
+
+// Signal sends the child a signal, which its own children don't get.
+func (c *Child) Signal(s os.Signal) error {
+	if err := c.process.Signal(s); err != nil {
+		return fmt.Errorf("signal process %d: %w", c.PID, err)
+	}
+	return nil
+}
+
+// Kill ends the child without a warning and waits for it.
+func (c *Child) Kill() {
+	_ = c.process.Kill() // fails where it has ended already
+	c.Close()
 }
 
 // Log is the last part of what the child has printed.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -67,6 +68,42 @@ func TestChildAndItsChildrenEnd(t *testing.T) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	t.Error("the child's child outlived it")
+}
+
+func TestStoppedChildIsKilled(t *testing.T) {
+	c, err := Start(t.Context(), Spec{Name: "sh", Dir: t.TempDir(), Args: []string{"sleep", "100"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Signal(syscall.SIGSTOP); err != nil {
+		t.Error(err)
+	}
+	c.Kill()
+	if err := c.Signal(syscall.SIGCONT); err == nil {
+		t.Error("a process that has ended was signalled")
+	}
+}
+
+func TestFreePortsAreFreeAndDiffer(t *testing.T) {
+	ports, err := FreePorts(20)
+	if err != nil || len(ports) != 20 {
+		t.Fatal(ports, err)
+	}
+	seen := map[int]bool{}
+	for _, p := range ports {
+		if seen[p] || p >= pastPorts {
+			t.Errorf("port %d of %v", p, ports)
+		}
+		seen[p] = true
+	}
+	for _, p := range ports[:2] {
+		release, err := hold(p)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		release()
+	}
 }
 
 func TestAwaitTellsWhyAChildEnded(t *testing.T) {

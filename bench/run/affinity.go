@@ -85,7 +85,7 @@ func affinityRow(ctx context.Context, s *settings, t *report.Table, name string,
 		return err
 	}
 	defer g.Close()
-	talk.Addr = g.Addr
+	talk.Addrs = []string{g.Addr}
 	res := talk.Run(ctx)
 	stats, err := r.stats(ctx)
 	if err != nil {
