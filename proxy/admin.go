@@ -25,8 +25,10 @@ type AdminConfig struct {
 	Gatherer prometheus.Gatherer
 	// Draining is whether the node is on its way out: it then reports not ready.
 	Draining func() bool
-	// Address is where clients reach this node.
-	Address string
+	// Cluster is the cluster that the node is in; nil for a node that is alone.
+	Cluster Cluster
+	// Client and Admin are where the node serves.
+	Client, Admin string
 	// Boot identifies this run of the process.
 	Boot string
 }
@@ -40,6 +42,9 @@ type admin struct {
 // NewAdmin makes the handler of the admin listener.
 func NewAdmin(c AdminConfig) http.Handler {
 	a := &admin{AdminConfig: c, pool: c.Proxy.pool}
+	if a.Cluster == nil {
+		a.Cluster = &alone{Member{Name: c.Proxy.cfg.Node, Address: c.Client, State: "alive", Boot: c.Boot, Link: "self", Client: c.Client, Admin: c.Admin}}
+	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", a.healthz)
 	mux.HandleFunc("GET /readyz", a.readyz)
@@ -48,8 +53,8 @@ func NewAdmin(c AdminConfig) http.Handler {
 	mux.HandleFunc("GET /backends", a.backends)
 	mux.HandleFunc("POST /backends", a.addBackend)
 	mux.HandleFunc("DELETE /backends/{id}", a.change(a.pool.Remove))
-	mux.HandleFunc("POST /backends/{id}/drain", a.change(a.pool.Drain))
-	mux.HandleFunc("POST /backends/{id}/undrain", a.change(a.pool.Undrain))
+	mux.HandleFunc("POST /backends/{id}/drain", a.change(a.drain))
+	mux.HandleFunc("POST /backends/{id}/undrain", a.change(a.undrain))
 	mux.HandleFunc("POST /explain", a.explain)
 	mux.HandleFunc("GET /internal/kv-index", a.kvIndex)
 	mux.HandleFunc("/debug/pprof/", pprof.Index)
@@ -65,7 +70,7 @@ func (a *admin) healthz(w http.ResponseWriter, _ *http.Request) { io.WriteString
 
 // ready is for a load balancer: this node may be sent requests.
 func (a *admin) ready() bool {
-	return a.Proxy.Ready() && (a.Draining == nil || !a.Draining())
+	return a.Proxy.Ready() && (a.Draining == nil || !a.Draining()) && a.Cluster.Ready()
 }
 
 func (a *admin) readyz(w http.ResponseWriter, _ *http.Request) {
@@ -120,12 +125,31 @@ func (a *admin) change(f func(id string) error) http.HandlerFunc {
 		switch {
 		case errors.Is(err, backend.ErrUnknown):
 			adminError(w, http.StatusNotFound, "backend_not_found", err.Error())
+		case errors.Is(err, backend.ErrLearned):
+			adminError(w, http.StatusConflict, "backend_learned", err.Error())
 		case err != nil:
 			adminError(w, http.StatusInternalServerError, "internal_error", err.Error())
 		default:
 			w.WriteHeader(http.StatusNoContent)
 		}
 	}
+}
+
+// drain takes a backend out of service, here and at the peers.
+func (a *admin) drain(id string) error {
+	err := a.pool.Drain(id)
+	if err == nil {
+		a.Cluster.Drained(id, true)
+	}
+	return err
+}
+
+func (a *admin) undrain(id string) error {
+	err := a.pool.Undrain(id)
+	if err == nil {
+		a.Cluster.Drained(id, false)
+	}
+	return err
 }
 
 // kvIndex describes the precise index; without one there is nothing in it.

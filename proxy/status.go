@@ -14,27 +14,21 @@ type clusterStatus struct {
 	Version      string           `json:"version"`
 	Ready        bool             `json:"ready"`
 	InFlight     int64            `json:"in_flight"`
-	Members      []memberStatus   `json:"members"`
+	Members      []Member         `json:"members"`
 	Backends     []backendStatus  `json:"backends"`
 	BlockMap     blockMapStatus   `json:"block_map"`
 	Reservations reservations     `json:"reservations"`
 	Divergence   map[string]int64 `json:"divergence"`
 }
 
-type memberStatus struct {
-	Name    string  `json:"name"`
-	Address string  `json:"address"`
-	State   string  `json:"state"`
-	Ready   bool    `json:"ready"`
-	Boot    string  `json:"boot"`
-	LagMS   float64 `json:"lag_ms"`
-	Dirty   bool    `json:"dirty"`
-}
-
 type backendStatus struct {
 	backend.Status
-	Owner       string `json:"owner"`
+	Owner string `json:"owner"`
+	// Generation is the cluster's: restarts that any node has seen.
+	Generation  uint64 `json:"generation"`
 	NovelBlocks int64  `json:"novel_blocks"`
+	// Peers is the backend's health as each peer sees it.
+	Peers map[string]string `json:"peers"`
 }
 
 type blockMapStatus struct {
@@ -55,19 +49,26 @@ type reservations struct {
 }
 
 func (a *admin) status(w http.ResponseWriter, _ *http.Request) {
-	cfg, ready := &a.Proxy.cfg, a.ready()
-	counters := a.Ledger.Counters()
+	cfg, ready, cluster := &a.Proxy.cfg, a.ready(), a.Cluster.Status()
+	if len(cluster.Members) > 0 {
+		cluster.Members[0].Ready = ready // a node that drains is not, whatever the cluster holds
+	}
+	if cluster.Divergence == nil {
+		cluster.Divergence = map[string]int64{}
+	}
 	writeJSON(w, http.StatusOK, clusterStatus{
 		Node: cfg.Node, Cluster: cfg.Cluster, Version: cfg.Version, Ready: ready, InFlight: a.Proxy.InFlight(),
-		Members:      []memberStatus{{Name: cfg.Node, Address: a.Address, State: "alive", Ready: ready, Boot: a.Boot}},
-		Backends:     a.backendStatus(),
-		BlockMap:     a.blockMapStatus(),
-		Reservations: reservations{Held: a.Ledger.Held(), Granted: counters.Granted},
-		Divergence:   map[string]int64{},
+		Members:  cluster.Members,
+		Backends: a.backendStatus(&cluster),
+		BlockMap: a.blockMapStatus(),
+		Reservations: reservations{
+			Held: a.Ledger.Held(), Granted: a.Ledger.Counters().Granted, Refused: cluster.Refused, Degraded: cluster.Degraded,
+		},
+		Divergence: cluster.Divergence,
 	})
 }
 
-func (a *admin) backendStatus() []backendStatus {
+func (a *admin) backendStatus(cluster *ClusterStatus) []backendStatus {
 	blockSize := int64(a.Proxy.router.BlockSize())
 	novelOf := make(map[string]int64)
 	for _, b := range a.pool.All() {
@@ -75,8 +76,17 @@ func (a *admin) backendStatus() []backendStatus {
 	}
 	list := []backendStatus{}
 	for _, s := range a.pool.Status() {
-		novel := novelOf[s.ID]
-		list = append(list, backendStatus{Status: s, Owner: a.Proxy.cfg.Node, NovelBlocks: (novel + blockSize - 1) / blockSize})
+		b := backendStatus{
+			Status: s, Owner: cluster.Owner(s.ID), Generation: s.Generation,
+			NovelBlocks: (novelOf[s.ID] + blockSize - 1) / blockSize, Peers: cluster.Health[s.ID],
+		}
+		if cluster.Generation != nil {
+			b.Generation = cluster.Generation(s.ID)
+		}
+		if b.Peers == nil {
+			b.Peers = map[string]string{}
+		}
+		list = append(list, b)
 	}
 	return list
 }

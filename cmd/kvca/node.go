@@ -119,7 +119,7 @@ func (n *node) assemble() (err error) {
 	n.client = proxy.NewHTTPServer(n.visitors.count(n.proxy), n.log)
 	n.admin = proxy.NewHTTPServer(n.adminVisitors.count(proxy.NewAdmin(proxy.AdminConfig{
 		Proxy: n.proxy, Map: n.locations, Ledger: n.loads, Gatherer: metrics,
-		Draining: n.draining.Load, Address: n.clientListener.Addr().String(),
+		Draining: n.draining.Load, Client: n.clientListener.Addr().String(), Admin: n.adminListener.Addr().String(),
 		Boot: strconv.FormatInt(time.Now().UnixNano(), 36),
 	})), n.log)
 	return nil

@@ -24,7 +24,8 @@ type Slots interface {
 	// SetCache says how many tokens the engine's cache holds and how many make a
 	// block there; 0 is unknown.
 	SetCache(b *router.Backend, tokens, blockTokens int)
-	// Active is the number of this gateway's own requests there now.
+	// Active is the number of requests that are reserved there now, by this node
+	// and by its peers: what the engine runs beyond them bypasses the gateway.
 	Active(b *router.Backend) int64
 }
 

@@ -13,7 +13,7 @@ type Status struct {
 	Standing    string   `json:"standing"`   // why it is or is not chosen
 	Breaker     string   `json:"breaker"`    // closed, open or half-open
 	Generation  uint64   `json:"generation"` // restarts that were seen
-	Active      int64    `json:"active"`     // this gateway's requests there
+	Active      int64    `json:"active"`     // requests reserved there, by all nodes
 	Running     float64  `json:"running"`    // as the engine says, as are the next
 	Waiting     float64  `json:"waiting"`
 	KVUsage     float64  `json:"kv_usage"`
