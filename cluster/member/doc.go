@@ -1,0 +1,2 @@
+// Package member is who belongs to the cluster.
+package member
