@@ -6,111 +6,70 @@ import (
 	"kvca/state"
 )
 
-// MaxHeld bounds the live reservations of one ledger. Each takes about 100
-// bytes; a gateway runs out of sockets long before it gets here.
+// MaxHeld bounds the live reservations of this node, and again those of all
+// peers together, so that no peer can take the room for this node's own. Each
+// takes about 100 bytes; a gateway runs out of sockets long before it gets here.
 const MaxHeld = 1 << 20
 
 // ID names one reservation: 128 random bits, chosen by the routing node.
 type ID [2]uint64
 
-// Load is what is reserved on one backend.
-type Load struct {
-	// Novel is the novel-block load in bytes of CBR: prefill work that was
-	// routed and has not begun to be answered.
-	Novel int64
-	// Active is the number of requests that were routed and are not over.
-	Active int64
-}
-
-// Bytes is the load in bytes of CBR, an active request counting activeBytes.
-func (l Load) Bytes(activeBytes float64) float64 {
-	return float64(l.Novel) + activeBytes*float64(l.Active)
-}
-
 // Counters count what the ledger did since it was made.
 type Counters struct {
-	Granted uint64 // reservations booked
-	Late    uint64 // reservations that came after their own release: not booked
-	Full    uint64 // reservations not booked because MaxHeld were live
+	Granted  uint64 // reservations booked here for this node's own requests
+	ForPeers uint64 // reservations booked here for peers
+	Adopted  uint64 // holds taken over as their holder told them: granted elsewhere, or lost here
+	Late     uint64 // not booked, because they came after their own release
+	Full     uint64 // not booked, because MaxHeld were live
 }
 
 // Ledger is the load of every backend and the reservations it consists of. Its
 // methods may be called from any goroutine.
 type Ledger struct {
 	mu       sync.Mutex
-	rows     []row // by slot
-	holds    map[ID]hold
+	views    []Load // by slot: all that choosing reads
+	rows     []row  // by slot: what a view is made of
+	holders  [MaxHolders]*holder
+	forPeers int          // live holds of all peers
+	changed  []state.Slot // where Self's subtotal may have changed since Changes
+	noted    []state.Slot // where a note may be live
 	released recent
 	counters Counters
 }
 
-// row is one slot's total. The incarnation tells a backend from an earlier one
-// in the same slot: holds of an earlier one no longer count.
-type row struct {
-	Load
-	incarnation uint32
-}
-
-type hold struct {
-	novel       int64
-	incarnation uint32
-	slot        state.Slot
-	prefilled   bool
-}
-
-// New returns an empty ledger.
+// New returns an empty ledger, in which this node owns every backend.
 func New() *Ledger {
-	return &Ledger{holds: make(map[ID]hold), released: newRecent()}
+	l := &Ledger{released: newRecent()}
+	l.holders[Self] = newHolder()
+	return l
 }
 
-// Prefilled gives back the novel-block load of a reservation: its backend has
-// begun to respond. It returns false where there was none left to give back.
-func (l *Ledger) Prefilled(id ID) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	h, ok := l.holds[id]
-	if !ok || h.prefilled {
-		return false
-	}
-	if r := l.rowOf(h); r != nil {
-		r.Novel -= h.novel
-	}
-	h.prefilled = true
-	l.holds[id] = h
-	return true
-}
-
-// Release gives back all that a reservation still holds, and remembers the id so
-// that a Reserve which comes later books nothing. It returns false where the id
-// was unknown, which is no error.
-func (l *Ledger) Release(id ID) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.released.add(id)
-	h, ok := l.holds[id]
-	if !ok {
-		return false
-	}
-	l.giveBack(h)
-	delete(l.holds, id)
-	return true
-}
-
-// Load is what is reserved on the backend in slot s.
+// Load is the load of the backend in slot s as seen here: what this node holds,
+// and what is known of others.
 func (l *Ledger) Load(s state.Slot) Load {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if int(s) >= len(l.rows) {
-		return Load{}
-	}
-	return l.rows[s].Load
+	return at(l.views, s)
 }
 
-// Held is the number of live reservations.
-func (l *Ledger) Held() int {
+// Own is the part of Load that this node itself holds.
+func (l *Ledger) Own(s state.Slot) Load {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return len(l.holds)
+	return at(l.holders[Self].booked, s)
+}
+
+// Held is the number of live reservations of this node.
+func (l *Ledger) Held() int { return l.HeldBy(Self) }
+
+// HeldBy is the number of live reservations of h that are booked here.
+func (l *Ledger) HeldBy(h Holder) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if t := l.known(h); t != nil {
+		return len(t.holds)
+	}
+	return 0
 }
 
 // Counters are the counts since the ledger was made.
@@ -120,47 +79,22 @@ func (l *Ledger) Counters() Counters {
 	return l.counters
 }
 
-// Reset makes slot s a new backend without load. What is still held of the one
-// before is given back to nobody.
+// Reset makes slot s a new backend without load, whoever held or told what. What
+// is still held of the one before is given back to nobody. The role stays.
 func (l *Ledger) Reset(s state.Slot) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r := l.row(s)
-	*r = row{incarnation: r.incarnation + 1}
-}
-
-// row returns slot s's row, growing the table; the caller holds the lock.
-func (l *Ledger) row(s state.Slot) *row {
-	for int(s) >= len(l.rows) {
-		l.rows = append(l.rows, row{})
+	if at(l.holders[Self].booked, s) != (Load{}) || r.sent != (Load{}) {
+		r.sent = neverSent
+		l.markChanged(s)
 	}
-	return &l.rows[s]
-}
-
-// rowOf returns the row that h is booked on, nil when its backend is gone.
-func (l *Ledger) rowOf(h hold) *row {
-	if r := &l.rows[h.slot]; r.incarnation == h.incarnation {
-		return r
-	}
-	return nil
-}
-
-// book adds h to its row; the caller holds the lock and stores h.
-func (l *Ledger) book(h hold) {
-	if r := l.rowOf(h); r != nil {
-		r.Active++
-		if !h.prefilled {
-			r.Novel += h.novel
+	for _, t := range l.holders {
+		if t != nil {
+			t.forget(s)
 		}
 	}
-}
-
-// giveBack undoes book.
-func (l *Ledger) giveBack(h hold) {
-	if r := l.rowOf(h); r != nil {
-		r.Active--
-		if !h.prefilled {
-			r.Novel -= h.novel
-		}
-	}
+	r.granted, r.told, r.noteLeft = Load{}, Load{}, 0
+	r.incarnation++
+	l.look(s)
 }

@@ -185,7 +185,7 @@ func TestTotalsSurviveLossDuplicationAndReordering(t *testing.T) {
 				l.Release(ID{id, 1})
 			}
 		} else {
-			l.Replace(nil)
+			l.Replace(Self, nil, nil)
 		}
 		check(t, l)
 		for s := range state.Slot(3) {
@@ -196,20 +196,53 @@ func TestTotalsSurviveLossDuplicationAndReordering(t *testing.T) {
 	})
 }
 
+// check compares every sum with what it should be the sum of.
 func check(t *rapid.T, l *Ledger) {
-	sums := make([]Load, len(l.rows))
-	for _, h := range l.holds {
-		if l.rows[h.slot].incarnation != h.incarnation {
+	granted, told, live := make([]Load, len(l.rows)), make([]Load, len(l.rows)), 0
+	for h, holder := range l.holders {
+		if holder == nil {
 			continue
 		}
-		sums[h.slot].Active++
-		if !h.prefilled {
-			sums[h.slot].Novel += h.novel
+		booked := make([]Load, len(l.rows))
+		for _, n := range holder.holds {
+			if l.current(n) {
+				booked[n.slot] = booked[n.slot].plus(n.load())
+			}
+		}
+		for s := range l.rows {
+			slot := state.Slot(s)
+			if got := at(holder.booked, slot); got != booked[s] || got.Active < 0 || got.Novel < 0 {
+				t.Fatalf("slot %d: %+v is booked for %d, its holds add up to %+v", s, got, h, booked[s])
+			}
+			told[s] = told[s].plus(at(holder.told, slot))
+			if Holder(h) != Self {
+				granted[s] = granted[s].plus(booked[s])
+			}
+		}
+		if Holder(h) != Self {
+			live += len(holder.holds)
 		}
 	}
-	for s, r := range l.rows {
-		if r.Active < 0 || r.Novel < 0 || r.Load != sums[s] {
-			t.Fatalf("slot %d: %+v, its holds add up to %+v", s, r.Load, sums[s])
+	if l.forPeers != live {
+		t.Fatalf("%d holds of peers are counted, there are %d", l.forPeers, live)
+	}
+	for s := range l.rows {
+		checkRow(t, l, state.Slot(s), granted[s], told[s])
+	}
+}
+
+func checkRow(t *rapid.T, l *Ledger, s state.Slot, granted, told Load) {
+	r := l.rows[s]
+	if r.granted != granted || r.told != told {
+		t.Fatalf("slot %d: granted %+v, want %+v; told %+v, want %+v", s, r.granted, granted, r.told, told)
+	}
+	own := l.Own(s)
+	if view := l.Load(s); view != own.plus(r.others()) || view.Active < own.Active || view.Novel < own.Novel {
+		t.Fatalf("slot %d: seen %+v, own %+v, others %+v", s, view, own, r.others())
+	}
+	for h := range Holder(MaxHolders) {
+		if o := l.Others(h, s); o.Active < 0 || o.Novel < 0 {
+			t.Fatalf("slot %d: beyond %d's own: %+v", s, h, o)
 		}
 	}
 }
@@ -220,7 +253,7 @@ func TestReplaceTakesThePlaceOfWhatWasHeld(t *testing.T) {
 	l.Reserve(order(2, 0))
 	held := []Held{{ID: ID{2, 1}, Slot: 0, Novel: 7, Prefilled: true}, {ID: ID{3, 1}, Slot: 1, Novel: 9}, {ID: ID{3, 1}, Slot: 1, Novel: 9}}
 	for range 2 {
-		l.Replace(held)
+		l.Replace(Self, held, nil)
 		if l.Load(0) != (Load{Active: 1}) || l.Load(1) != (Load{Novel: 9, Active: 1}) {
 			t.Errorf("loads %+v and %+v", l.Load(0), l.Load(1))
 		}

@@ -1,6 +1,10 @@
 package ledger
 
-import "kvca/state"
+import (
+	"math"
+
+	"kvca/state"
+)
 
 // Candidate is one backend that a reservation may go to.
 type Candidate struct {
@@ -48,19 +52,35 @@ type Grant struct {
 }
 
 // Reserve chooses the candidate with the least score and books the request on
-// it, indivisibly. An id that is already held gets the same answer again and is
-// not booked twice. There must be at least one candidate.
+// it for this node, indivisibly. An id that is already held gets the same answer
+// again and is not booked twice; where its backend is no longer among the
+// candidates, the hold moves to the one that is chosen now. There must be at least
+// one candidate.
 func (l *Ledger) Reserve(o *Order) Grant {
+	g, _ := l.ReserveFor(Self, o, math.Inf(1))
+	return g
+}
+
+// ReserveFor is Reserve for holder h, if the least score is at most bound. Where it
+// is not, or there is no candidate (Index is -1 then), it returns false and books
+// nothing. True says that the request may go to the candidate, whether or not
+// it could be booked.
+func (l *Ledger) ReserveFor(h Holder, o *Order, bound float64) (Grant, bool) {
+	if len(o.Candidates) == 0 {
+		return Grant{Index: -1}, false
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if h, ok := l.holds[o.ID]; ok {
-		if i := indexOf(o.Candidates, h.slot); i >= 0 {
-			return Grant{Index: i, Booked: true}
-		}
+	t := l.enter(h)
+	if i := l.heldAt(t, o); i >= 0 {
+		return Grant{Index: i, Booked: true}, true
 	}
 	g := l.choose(o)
-	g.Booked = l.add(o.ID, &o.Candidates[g.Index])
-	return g
+	if g.Score > bound {
+		return g, false
+	}
+	g.Booked = l.grant(h, t, o.ID, &o.Candidates[g.Index])
+	return g, true
 }
 
 // Peek chooses as Reserve would and books nothing.
@@ -70,17 +90,30 @@ func (l *Ledger) Peek(o *Order) Grant {
 	return l.choose(o)
 }
 
+// heldAt is the candidate on which the order is booked already, -1 for none.
+func (l *Ledger) heldAt(t *holder, o *Order) int {
+	if t == nil {
+		return -1
+	}
+	n, ok := t.holds[o.ID]
+	if !ok || !l.current(n) {
+		return -1
+	}
+	return indexOf(o.Candidates, n.slot)
+}
+
 // choose is one pass over the candidates; equal scores are sampled evenly.
 func (l *Ledger) choose(o *Order) Grant {
-	best, score, equal := 0, l.score(o, &o.Candidates[0]), uint64(1)
+	views := l.views
+	best, least, equal := 0, score(views, o, &o.Candidates[0]), uint64(1)
 	tie := o.Tie
 	for i := 1; i < len(o.Candidates); i++ {
-		s := l.score(o, &o.Candidates[i])
-		if s > score {
+		s := score(views, o, &o.Candidates[i])
+		if s > least {
 			continue
 		}
-		if s < score {
-			best, score, equal = i, s, 1
+		if s < least {
+			best, least, equal = i, s, 1
 			continue
 		}
 		equal++
@@ -89,14 +122,12 @@ func (l *Ledger) choose(o *Order) Grant {
 			best = i
 		}
 	}
-	return Grant{Index: best, Score: score}
+	return Grant{Index: best, Score: least}
 }
 
-func (l *Ledger) score(o *Order, c *Candidate) float64 {
-	var load Load
-	if int(c.Slot) < len(l.rows) {
-		load = l.rows[c.Slot].Load
-	}
+// score is the candidate's cost and its load's.
+func score(views []Load, o *Order, c *Candidate) float64 {
+	load := at(views, c.Slot)
 	load.Active += c.Bypass
 	weight := float64(load.Active)
 	if !o.ByRequests {
@@ -105,23 +136,16 @@ func (l *Ledger) score(o *Order, c *Candidate) float64 {
 	return o.LoadScale*weight*c.Slowness + c.Cost
 }
 
-// add books id on c. The caller holds the lock.
-func (l *Ledger) add(id ID, c *Candidate) bool {
-	switch {
-	case l.released.has(id):
-		l.counters.Late++
-		return false
-	case len(l.holds) >= MaxHeld:
-		l.counters.Full++
+// grant books id on c for h.
+func (l *Ledger) grant(h Holder, t *holder, id ID, c *Candidate) bool {
+	if t == nil || !l.put(h, t, id, l.newHold(c.Slot, c.Novel)) {
 		return false
 	}
-	if _, ok := l.holds[id]; ok {
-		return true
+	if h == Self {
+		l.counters.Granted++
+	} else {
+		l.counters.ForPeers++
 	}
-	h := hold{novel: max(c.Novel, 0), slot: c.Slot, incarnation: l.row(c.Slot).incarnation}
-	l.holds[id] = h
-	l.book(h)
-	l.counters.Granted++
 	return true
 }
 

@@ -1,0 +1,51 @@
+package ledger
+
+// Best is the cheapest candidate of one owner.
+type Best struct {
+	Index int // its place in Order.Candidates, -1 where the owner has none
+	Score float64
+}
+
+// Survey finds, in one pass, the cheapest candidate of each owner as seen here.
+// ownerOf numbers the owner of each slot, 0 for those beyond its end. The result
+// is indexed by these numbers and reaches to the highest one among the candidates;
+// it takes the place of best, whose memory it uses. Nothing is booked.
+func (l *Ledger) Survey(o *Order, ownerOf []uint8, best []Best) []Best {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var equal [256]uint64 // how many candidates share each owner's least score
+	best, tie := best[:0], o.Tie
+	for i := range o.Candidates {
+		c := &o.Candidates[i]
+		owner := ownerNumber(ownerOf, c)
+		for int(owner) >= len(best) {
+			best = append(best, Best{Index: -1})
+		}
+		b, score := &best[owner], score(l.views, o, c)
+		switch {
+		case b.Index < 0 || score < b.Score:
+			*b, equal[owner] = Best{i, score}, 1
+		case score == b.Score:
+			equal[owner]++
+			tie = mix(tie)
+			if tie%equal[owner] == 0 {
+				b.Index = i
+			}
+		}
+	}
+	return best
+}
+
+func ownerNumber(ownerOf []uint8, c *Candidate) uint8 {
+	if int(c.Slot) < len(ownerOf) {
+		return ownerOf[c.Slot]
+	}
+	return 0
+}
+
+// Score is what candidate i of the order costs as seen here.
+func (l *Ledger) Score(o *Order, i int) float64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return score(l.views, o, &o.Candidates[i])
+}
