@@ -77,15 +77,31 @@ func (l *Ledger) giveBack(h Holder, t *holder, n hold) {
 }
 
 // count adds d to all sums that h's holds on slot s, which has a row, are in.
+// This node's own are in its view whatever the role.
 func (l *Ledger) count(h Holder, t *holder, s state.Slot, d Load) {
-	t.booked = grown(t.booked, s)
-	t.booked[s] = t.booked[s].plus(d)
-	if h == Self {
-		l.markChanged(s)
-	} else {
-		l.rows[s].granted = l.rows[s].granted.plus(d)
+	if int(s) >= len(t.booked) {
+		t.booked = grown(t.booked, s)
 	}
+	t.booked[s].add(d)
+	if h == Self {
+		l.views[s].add(d)
+		l.markChanged(s)
+		return
+	}
+	l.rows[s].granted.add(d)
 	l.look(s)
+}
+
+// Where is the slot that this node's own reservation of that id is booked on;
+// false where there is none.
+func (l *Ledger) Where(id ID) (state.Slot, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if t := l.known(Self); t != nil {
+		h, ok := t.holds[id]
+		return h.slot, ok
+	}
+	return 0, false
 }
 
 // Prefilled gives back the novel-block load of one of this node's reservations:

@@ -4,6 +4,7 @@ package ledger
 type Best struct {
 	Index int // its place in Order.Candidates, -1 where the owner has none
 	Score float64
+	Equal int // how many of the owner's candidates share the score
 }
 
 // Survey finds, in one pass, the cheapest candidate of each owner as seen here.
@@ -13,7 +14,6 @@ type Best struct {
 func (l *Ledger) Survey(o *Order, ownerOf []uint8, best []Best) []Best {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	var equal [256]uint64 // how many candidates share each owner's least score
 	best, tie := best[:0], o.Tie
 	for i := range o.Candidates {
 		c := &o.Candidates[i]
@@ -24,11 +24,11 @@ func (l *Ledger) Survey(o *Order, ownerOf []uint8, best []Best) []Best {
 		b, score := &best[owner], score(l.views, o, c)
 		switch {
 		case b.Index < 0 || score < b.Score:
-			*b, equal[owner] = Best{i, score}, 1
+			*b = Best{i, score, 1}
 		case score == b.Score:
-			equal[owner]++
+			b.Equal++
 			tie = mix(tie)
-			if tie%equal[owner] == 0 {
+			if tie%uint64(b.Equal) == 0 {
 				b.Index = i
 			}
 		}
