@@ -24,6 +24,11 @@ func (l Load) Bytes(activeBytes float64) float64 {
 	return float64(l.Novel) + activeBytes*float64(l.Active)
 }
 
+func (l *Load) add(o Load) {
+	l.Novel += o.Novel
+	l.Active += o.Active
+}
+
 func (l Load) plus(o Load) Load { return Load{l.Novel + o.Novel, l.Active + o.Active} }
 
 func (l Load) minus(o Load) Load { return Load{l.Novel - o.Novel, l.Active - o.Active} }
