@@ -232,3 +232,18 @@ func TestHeldStreamsEndWhenTheirClientsLeave(t *testing.T) {
 		t.Error("nothing listens there, and a stream is held")
 	}
 }
+
+func TestDistinctBodyIsWhatWasSent(t *testing.T) {
+	src := Distinct("m", 1000, 5, 7)()
+	for k := range int64(5) {
+		sent := src.next()
+		if want := Request(DistinctBody("m", 1000, k+1, 7)); !bytes.Equal(sent, want) {
+			t.Fatalf("request %d is %s, want %s", k+1, sent, want)
+		}
+	}
+	first := DistinctBody("m", 1000, 1, 7)
+	next := FollowUp(first, "an answer", "a \"question\"")
+	if !json.Valid(next) || !bytes.HasPrefix(next, bytes.TrimSuffix(first, []byte("]}"))) {
+		t.Errorf("follow-up %s", next)
+	}
+}

@@ -39,20 +39,42 @@ func (d *distinct) next() []byte {
 	if n > d.count {
 		return nil
 	}
-	field := d.request[d.at : d.at+len("000000000000")]
+	number(d.request[d.at:], n)
+	return d.request
+}
+
+// number writes the number of a prompt where its zeros stand.
+func number(at []byte, n int64) {
+	field := at[:len("000000000000")]
 	for i := len(field) - 1; i >= 0; i-- {
 		field[i] = byte('0' + n%10)
 		n /= 10
 	}
-	return d.request
+}
+
+func distinctBody(model string, n int, seed uint64) []byte {
+	r := rand.New(rand.NewPCG(seed, 1))
+	run := strconv.FormatUint(seed, 36) + " "
+	return body(model, false, []string{message("user", serial+run+Text(r, max(n-160, 1)))})
+}
+
+// DistinctBody is the body of the k-th request of Distinct, from 1.
+func DistinctBody(model string, n int, k int64, seed uint64) []byte {
+	b := distinctBody(model, n, seed)
+	number(b[bytes.Index(b, []byte(serial))+len("prompt "):], k)
+	return b
+}
+
+// FollowUp is what comes after a body: its messages, an answer and a question.
+func FollowUp(body []byte, answer, question string) []byte {
+	more := "," + message("assistant", answer) + "," + message("user", question) + "]}"
+	return append(bytes.TrimSuffix(bytes.Clone(body), []byte("]}")), more...)
 }
 
 // Distinct sends count prompts of about n bytes of which no two are the same.
 // seed tells one run from another: prompts of different seeds differ too.
 func Distinct(model string, n int, count int64, seed uint64) Requests {
-	r := rand.New(rand.NewPCG(seed, 1))
-	run := strconv.FormatUint(seed, 36) + " "
-	request := Request(body(model, false, []string{message("user", serial+run+Text(r, max(n-160, 1)))}))
+	request := Request(distinctBody(model, n, seed))
 	at := bytes.Index(request, []byte(serial)) + len("prompt ")
 	taken := new(atomic.Int64)
 	return func() source {
