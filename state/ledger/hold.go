@@ -97,11 +97,8 @@ func (l *Ledger) count(h Holder, t *holder, s state.Slot, d Load) {
 func (l *Ledger) Where(id ID) (state.Slot, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if t := l.known(Self); t != nil {
-		h, ok := t.holds[id]
-		return h.slot, ok
-	}
-	return 0, false
+	n, ok := l.holders[Self].holds[id]
+	return n.slot, ok
 }
 
 // Prefilled gives back the novel-block load of one of this node's reservations:
