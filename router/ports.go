@@ -27,7 +27,7 @@ type Loads interface {
 // Locations is where it is known which backend holds which block.
 type Locations interface {
 	Walk(chain []uint64, now time.Duration, w *blockmap.Walk)
-	Learn(s state.Slot, generation uint64, chain []uint64, now time.Duration) int
+	Learn(s state.Slot, generation uint64, chain []uint64, now time.Duration) blockmap.News
 	Expect(s state.Slot, chain []uint64) bool
 	Unexpect(s state.Slot, chain []uint64)
 	Forget(s state.Slot, chain []uint64, from int)

@@ -54,7 +54,7 @@ func BenchmarkWalkScattered(b *testing.B) {
 	}
 	for n := range 64 {
 		for _, i := range r.Perm(len(chains)) {
-			m.learnPiece(state.Slot(i%1000), 0, chains[i], n, n+1, 0)
+			m.learnPiece(state.Slot(i%1000), 0, chains[i], n, n+1, 0, &News{})
 		}
 	}
 	var w Walk

@@ -6,47 +6,50 @@ import (
 	"kvca/state"
 )
 
-// Learn records that s, in generation gen, holds every block of chain, and
-// refreshes what is known of it already. It returns how many locations are
-// new, those included that had expired, or that the mirror had evicted while a
-// long chain was being learned. It does nothing if gen is not the current generation of s.
+// Learn records that s, in generation gen, holds every block of chain, refreshes
+// what is known of it already, and tells what that has changed. It does nothing
+// if gen is not the current generation of s.
 //
 // The chain is linked from its leaf to its root, so that the root is the most
 // recent: eviction takes leaves first, and what a backend holds stays closed
 // under prefixes. That is also why a long chain is worked in pieces from its
 // end: until the last piece is in, the chain is not known from its root.
-func (m *Map) Learn(s state.Slot, gen uint64, chain []uint64, now time.Duration) (added int) {
+func (m *Map) Learn(s state.Slot, gen uint64, chain []uint64, now time.Duration) News {
 	st := m.slots.make(s)
-	// What is beyond these bounds would only be evicted by the rest.
-	bound := min(len(chain), m.capacity())
-	if mirror := st.mirror.Load(); mirror > 0 {
-		bound = min(bound, int(mirror))
-	}
-	chain = chain[:bound]
+	chain = chain[:m.bound(st, len(chain))]
+	news := News{First: len(chain), Len: len(chain), OK: st.generation.Load() == gen}
 	for hi := len(chain); hi > 0; {
 		lo := (hi - 1) / m.piece * m.piece
-		n, ok := m.learnPiece(s, gen, chain, lo, hi, ticks(now))
-		added += n
-		if !ok {
-			break
+		if !m.learnPiece(s, gen, chain, lo, hi, ticks(now), &news) {
+			return News{Added: news.Added}
 		}
 		hi = lo
 	}
-	return added
+	return news
 }
 
-// learnPiece learns chain[lo:hi] in one hold of the lock; ok is false when the
-// rest is not to be learned.
-func (m *Map) learnPiece(s state.Slot, gen uint64, chain []uint64, lo, hi int, now uint64) (added int, ok bool) {
+// bound is how many of n blocks of a chain are worth recording: what is beyond
+// would only be evicted by the rest.
+func (m *Map) bound(st *slotState, n int) int {
+	n = min(n, m.capacity())
+	if mirror := st.mirror.Load(); mirror > 0 {
+		n = min(n, int(mirror))
+	}
+	return n
+}
+
+// learnPiece learns chain[lo:hi] in one hold of the lock; it returns false when
+// the rest is not to be learned.
+func (m *Map) learnPiece(s state.Slot, gen uint64, chain []uint64, lo, hi int, now uint64, news *News) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	st := m.slots.get(s)
 	if st.generation.Load() != gen {
-		return 0, false
+		return false
 	}
 	inc := m.current(s, st)
 	if inc == 0 {
-		return 0, false
+		return false
 	}
 	m.clock = max(m.clock, now)
 	m.makeRoom(hi-lo, uint32(now))
@@ -59,10 +62,16 @@ func (m *Map) learnPiece(s state.Slot, gen uint64, chain []uint64, lo, hi int, n
 	m.learnBlocks(&l, chain[lo:hi])
 	if hi < len(chain) {
 		m.adoptOrphan(m.lookup(chain[hi]), l.parent)
+	} else {
+		news.Idle = time.Duration(l.idle) << tickBits
+	}
+	if l.added > 0 {
+		news.Added += l.added
+		news.First = lo + l.known
 	}
 	m.trim(st, in, 2*m.piece)
 	m.publish(in)
-	return l.added, true
+	return true
 }
 
 // learner is the state of learnPiece along its way from root to leaf.
@@ -72,6 +81,8 @@ type learner struct {
 	deadline uint32
 	parent   uint32 // the block before, 0 at the root
 	added    int
+	known    int              // blocks before the first that was added
+	idle     uint32           // of the last block
 	path     [maxPiece]uint32 // the locations so far
 }
 
@@ -95,11 +106,15 @@ func (m *Map) learnBlocks(l *learner, chain []uint64) {
 	for i, hash := range chain {
 		last := l.parent
 		l.path[i] = m.learnBlock(l, hash)
+		if l.added == 0 {
+			l.known = i + 1
+		}
 		if i >= warmed && (l.parent != last+1 || l.added > 0) {
 			m.touched += m.warm(chain[i+1:])
 			warmed = i + warmGroup
 		}
 	}
+	l.idle = m.idle(m.entries.at(l.path[len(chain)-1]).deadline, l.now)
 	for i := len(chain) - 1; i >= 0; i-- {
 		m.touch(l.path[i], l.deadline)
 	}

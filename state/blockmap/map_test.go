@@ -33,7 +33,7 @@ func random(r *rand.Rand, n int) []uint64 {
 func seeded() *rand.Rand { return rand.New(rand.NewPCG(1, 2)) }
 
 func learn(m *Map, s state.Slot, chain []uint64, now time.Duration) int {
-	return m.Learn(s, m.Generation(s), chain, now)
+	return m.Learn(s, m.Generation(s), chain, now).Added
 }
 
 func walk(m *Map, chain []uint64, now time.Duration) *Walk {

@@ -100,7 +100,7 @@ func (x *model) drop(s state.Slot, hash uint64) {
 func (x *model) Learn(t *rapid.T) {
 	s, chain := x.slot(t), x.chain(t)
 	gen := x.gen[s] - uint64(rapid.SampledFrom([]int{0, 0, 0, 0, 1}).Draw(t, "old"))
-	added := x.m.Learn(s, gen, chain, x.now)
+	added := x.m.Learn(s, gen, chain, x.now).Added
 	want := 0
 	if gen == x.gen[s] {
 		for i := len(chain) - 1; i >= 0; i-- {

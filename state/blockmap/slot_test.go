@@ -18,10 +18,10 @@ func TestVoidForgetsABackendAtOnce(t *testing.T) {
 	if w := walk(m, chain, 0); w.Divergence != 10 || w.Matched(1) != 0 || w.Matched(2) != 10 || m.Held(1) != 0 {
 		t.Fatalf("after void: diverges at %d, matched %d", w.Divergence, w.Matched(1))
 	}
-	if n := m.Learn(1, 0, chain, 0); n != 0 {
-		t.Fatalf("learned %d locations of an old generation", n)
+	if n := m.Learn(1, 0, chain, 0); n != (News{}) {
+		t.Fatalf("learned %+v of an old generation", n)
 	}
-	if n := m.Learn(1, 1, chain[:20], 0); n != 20 {
+	if n := m.Learn(1, 1, chain[:20], 0).Added; n != 20 {
 		t.Fatalf("learned %d, want 20", n)
 	}
 	if at, ok := m.NextDeadline(); !ok || at != 0 {
