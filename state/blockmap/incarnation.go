@@ -14,6 +14,7 @@ type incarnation struct {
 	slot           state.Slot
 	next           uint16 // next dead or free incarnation
 	dead           bool
+	loose          bool // see place.go
 }
 
 const maxIncarnations = 1 << 16 // the reserved 0 included
@@ -73,6 +74,7 @@ func (m *Map) settle(id uint16) {
 	in := m.incs.at(uint32(id))
 	if in.count == 0 {
 		m.soonest.remove(&m.incs, id)
+		in.loose = false
 	}
 	if !in.dead {
 		m.publish(in)

@@ -31,6 +31,16 @@ func (h *soonest) remove(incs *pool[incarnation], id uint16) {
 	h.down(incs, incs.at(uint32(moved)).at)
 }
 
+// lower is for a location that became the oldest with a sooner deadline than
+// the one before it had.
+func (h *soonest) lower(incs *pool[incarnation], id uint16, key uint32) {
+	in := incs.at(uint32(id))
+	if before(key, in.key) {
+		in.key = key
+		h.up(incs, in.at)
+	}
+}
+
 func (h *soonest) up(incs *pool[incarnation], at uint32) {
 	id := h.heap[at]
 	in := incs.at(uint32(id))
