@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"unicode/utf8"
 )
 
 // Hello is what both sides of a link say first.
@@ -36,6 +37,8 @@ var errNotHello = errors.New("not a hello of this protocol")
 
 func (h *Hello) validate() error {
 	switch {
+	case !utf8.ValidString(h.Node) || !utf8.ValidString(h.Cluster): // they become labels
+		return errors.New("names must be of UTF-8")
 	case h.Node == "" || len(h.Node) > maxName:
 		return fmt.Errorf("node name of %d bytes: must be of 1 to %d", len(h.Node), maxName)
 	case len(h.Cluster) > maxName:

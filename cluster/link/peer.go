@@ -1,26 +1,138 @@
 package link
 
-import "time"
+import (
+	"errors"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+)
 
 // Peer is one link to a peer, from Up to Down. Its methods may be called by any
 // goroutine, and after Down too.
 type Peer struct {
+	l        *Links
 	hello    Hello
 	protocol uint8
+	dialled  bool // by us
+
+	conn   net.Conn // to be closed
+	outlet *outlet
+	stream net.Conn
+	in     frameReader
+
+	// born is when the link was made; the times below are nanoseconds since.
+	born      time.Time
+	lastFrame atomic.Int64
+	lastSent  atomic.Int64
+	rtt       atomic.Int64
+	// confirmed: membership knows this process.
+	confirmed atomic.Bool
+
+	mu      sync.Mutex
+	queue   queue
+	writing bool // someone writes, and looks at the queue when he is done
+	corked  bool // the reader writes soon
+	ending  *ending
+
+	wake  chan struct{} // the writer is to write; goes with writing
+	ended chan struct{} // closed with ending set
+	down  chan struct{} // closed when the link is no more
+
+	m *peerMetrics
 }
 
-func (p *Peer) Name() string         { return p.hello.Node }
-func (p *Peer) Boot() uint64         { return p.hello.Boot }
-func (p *Peer) Hello() Hello         { return p.hello }
-func (p *Peer) Protocol() uint8      { return p.protocol }
-func (p *Peer) RTT() time.Duration   { return 0 }
-func (p *Peer) LastFrame() time.Time { return time.Time{} }
+func newPeer(h *handshake, hello *Hello, version uint8) *Peer {
+	return &Peer{
+		l: h.l, hello: *hello, protocol: version, dialled: h.dialled,
+		conn: h.conn, outlet: h.outlet, stream: h.stream,
+		born: time.Now(),
+		wake: make(chan struct{}, 1), ended: make(chan struct{}), down: make(chan struct{}),
+	}
+}
 
-// Send queues a frame and says whether it did.
-func (p *Peer) Send(lane Lane, kind byte, parts ...[]byte) bool { return false }
+// Name is the node's name.
+func (p *Peer) Name() string { return p.hello.Node }
 
-// Queued returns the bytes that wait in a lane.
-func (p *Peer) Queued(lane Lane) int { return 0 }
+// Boot is the node's process.
+func (p *Peer) Boot() uint64 { return p.hello.Boot }
 
-// Close ends the link.
-func (p *Peer) Close(reason error) {}
+// Hello is what the node said of itself.
+func (p *Peer) Hello() Hello { return p.hello }
+
+// Protocol is the version that both sides speak.
+func (p *Peer) Protocol() uint8 { return p.protocol }
+
+// RTT is the last measured time of a ping and its pong, 0 before the first.
+func (p *Peer) RTT() time.Duration { return time.Duration(p.rtt.Load()) }
+
+// LastFrame is when something was last read from the peer.
+func (p *Peer) LastFrame() time.Time { return p.born.Add(time.Duration(p.lastFrame.Load())) }
+
+// Queued is how many bytes wait in a lane.
+func (p *Peer) Queued(lane Lane) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.queue.lanes[lane].bytes
+}
+
+// Close ends the link; the reason goes to the other side. It does not wait: Down
+// tells when the link has ended.
+func (p *Peer) Close(reason error) {
+	if reason == nil {
+		reason = errors.New("closed")
+	}
+	p.end(ended(byCaller, reason))
+}
+
+// end ends the link for a first reason; later ones change nothing.
+func (p *Peer) end(e *ending) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ending != nil {
+		return
+	}
+	p.ending = e
+	p.queue.drop()
+	close(p.ended)
+}
+
+// since is the link's clock.
+func (p *Peer) since() int64 { return int64(time.Since(p.born)) }
+
+// Send queues a frame and copies its parts. It never waits. False: the link is
+// down, the lane's bound is reached, or the frame is longer than MaxFrame or of a
+// kind of the link's own; the frame will not be sent then. True is no promise
+// that it arrives: the link may end before.
+//
+// Where nobody writes, the caller writes itself as much as the socket takes at
+// once, which saves waking another goroutine.
+func (p *Peer) Send(lane Lane, kind byte, parts ...[]byte) bool {
+	if kind >= kindLink {
+		return false
+	}
+	return p.send(lane, kind, parts)
+}
+
+func (p *Peer) send(lane Lane, kind byte, parts [][]byte) bool {
+	size := 0
+	for _, b := range parts {
+		size += len(b)
+	}
+	p.mu.Lock()
+	waiting := p.queue.lanes[lane].bytes
+	full := waiting > 0 && waiting+frameHead+size > p.l.c.Bounds[lane]
+	if p.ending != nil || full || size >= MaxFrame {
+		p.mu.Unlock()
+		p.m.dropped[lane].Inc()
+		return false
+	}
+	p.queue.push(lane, kind, size, parts)
+	if p.writing || p.corked {
+		p.mu.Unlock()
+		return true
+	}
+	p.writing = true
+	p.start() // unlocks
+	return true
+}
