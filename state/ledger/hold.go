@@ -33,7 +33,7 @@ func (l *Ledger) room(h Holder, id ID) bool {
 		held = len(l.holders[Self].holds)
 	}
 	switch {
-	case l.released.has(id):
+	case l.released.has(id.of(h)):
 		l.counters.Late++
 		return false
 	case held >= MaxHeld:
@@ -135,7 +135,7 @@ func (l *Ledger) Release(id ID) bool { return l.ReleaseFor(Self, id) }
 func (l *Ledger) ReleaseFor(h Holder, id ID) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.released.add(id)
+	l.released.add(id.of(h))
 	t := l.known(h)
 	if t == nil {
 		return false

@@ -4,11 +4,15 @@ package ledger
 // bytes, twice, are about 2 MiB in Go's maps.
 const forgetAfter = 1 << 15
 
-// recent remembers the last released ids: at least forgetAfter of them, at most
-// twice as many.
+// recent remembers the last released ids, each for its holder: at least
+// forgetAfter of them, at most twice as many.
 type recent struct {
 	young, old map[ID]struct{}
 }
+
+// of sets the ids of one holder apart from another's, so that a holder's release
+// keeps nobody else from booking.
+func (id ID) of(h Holder) ID { return ID{id[0], id[1] ^ mix(uint64(h))} }
 
 func newRecent() recent { return recent{young: make(map[ID]struct{})} }
 

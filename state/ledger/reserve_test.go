@@ -48,6 +48,15 @@ func TestReserveForAfterTheReleaseBooksNothing(t *testing.T) {
 	}
 }
 
+func TestReleaseKeepsNoOtherHolderFromBooking(t *testing.T) {
+	l := New()
+	o := order(1, 0)
+	l.ReleaseFor(1, o.ID)
+	if g := l.Reserve(o); !g.Booked {
+		t.Errorf("a peer released an id of this node's: %+v", g)
+	}
+}
+
 // The answer is where the request goes, so it is also where the load counts.
 func TestReserveAgainElsewhereMovesTheHold(t *testing.T) {
 	l := New()
