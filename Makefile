@@ -57,14 +57,26 @@ bench: build ## Benchmark the core, and the gateway's CPU beside a bare Go rever
 	$(GO) run ./bench/run memory -gateways kvca -out $(STAMP)-memory.txt
 	$(GO) run ./bench/run leavers -out $(STAMP)-leavers.txt
 
+.PHONY: bench-cluster
+bench-cluster: build ## Measure what a cluster costs, keeps and survives.
+	$(GO) run ./bench/run affinity -nodes 1,3,8 -out $(STAMP)-cluster-affinity.txt
+	$(GO) run ./bench/run burst -out $(STAMP)-cluster-burst.txt
+	$(GO) run ./bench/run cpu -nodes 3 -out $(STAMP)-cluster-cpu.txt
+	$(GO) run ./bench/run traffic -out $(STAMP)-cluster-traffic.txt
+	$(GO) run ./bench/run idle -out $(STAMP)-cluster-idle.txt
+	$(GO) run ./bench/run ready -out $(STAMP)-cluster-ready.txt
+	$(GO) run ./bench/run owner-calls -out $(STAMP)-cluster-owner-calls.txt
+	$(GO) run ./bench/run drills -out $(STAMP)-cluster-drills.txt
+
 .PHONY: bench-peers
 bench-peers: build ## Install the peers and measure them in the same run.
 	$(GO) run ./bench/run peers-install
 	$(GO) run ./bench/run cpu -gateways all -out $(STAMP)-cpu-peers.txt
 
 .PHONY: soak
-soak: build ## Two million distinct prompts; memory must stay in its bound.
+soak: build ## Two million distinct prompts, and a cluster that is parted for a while.
 	$(GO) run ./bench/run soak -out $(STAMP)-soak.txt
+	$(GO) run ./bench/run partition -out $(STAMP)-cluster-partition.txt
 
 .PHONY: fuzz
 fuzz: ## Fuzz the decoders for a minute each.

@@ -106,6 +106,12 @@ func (r *Result) fail(err error) {
 	}
 }
 
+// Merge adds what another loop saw at the same time.
+func (r *Result) Merge(o *Result) {
+	r.Elapsed = max(r.Elapsed, o.Elapsed)
+	r.add(o)
+}
+
 func (r *Result) add(o *Result) {
 	r.OK += o.OK
 	r.Failed += o.Failed

@@ -40,8 +40,18 @@ func runAffinity(ctx context.Context, args []string) (err error) {
 	turns := s.flags.Int("turns", 5, "turns of each")
 	delay := s.flags.Duration("delay", 30*time.Millisecond, "time until a backend answers")
 	conns := s.flags.Int("connections", connections, "turns that are asked at the same time")
+	sizes := s.flags.String("nodes", "", "instead of gateways, clusters of so many nodes, with commas between them")
 	if err := s.parse(args); err != nil {
 		return err
+	}
+	if *sizes != "" {
+		ns, err := counts(*sizes)
+		if err != nil {
+			return err
+		}
+		return clusterAffinity(ctx, s, ns, load.Talk{Connections: *conns, Timeout: requestTime, Script: load.Script{
+			Model: model, Conversations: *conversations, Turns: *turns, Seed: s.seed,
+		}}, *delay)
 	}
 	names, err := gateway.Choose(s.gateways)
 	if err != nil {

@@ -59,8 +59,17 @@ func runCPU(ctx context.Context, args []string) (err error) {
 	c.flags.DurationVar(&c.slice, "slice", 4*time.Second, "time of one gateway with one kind of request in one round")
 	c.flags.DurationVar(&c.chunkDelay, "chunk-delay", 0, "time between two chunks of a stream; 0 sends them back to back")
 	c.flags.BoolVar(&c.strict, "strict", false, "fail where kvca takes more than is promised")
+	sizes := c.flags.String("nodes", "", "instead of gateways, a cluster of so many nodes beside one node")
+	rate := c.flags.Float64("rate", 1000, "requests a second that either gets")
 	if err := c.parse(args); err != nil {
 		return err
+	}
+	if *sizes != "" {
+		ns, err := counts(*sizes)
+		if err != nil {
+			return err
+		}
+		return runClusterCPU(ctx, c, ns, *rate)
 	}
 	names, err := gateway.Choose(c.gateways)
 	if err != nil {

@@ -7,6 +7,15 @@
 //	go run ./bench/run soak           resident memory during millions of them
 //	go run ./bench/run leavers        what is left of clients that go away
 //	go run ./bench/run routing        latency of a decision, without HTTP
+//	go run ./bench/run affinity -nodes 1,3,8  the same, every turn to a random node of a cluster
+//	go run ./bench/run cpu -nodes 3           CPU of a request, a cluster and one node in turns
+//	go run ./bench/run burst          how evenly simultaneous requests are spread
+//	go run ./bench/run traffic        what nodes send each other
+//	go run ./bench/run idle           CPU of idle nodes
+//	go run ./bench/run ready          time until a new node is ready, and what it knows then
+//	go run ./bench/run owner-calls    time of a call to an owner
+//	go run ./bench/run drills         a node is killed, one is stopped, under load
+//	go run ./bench/run partition      a cluster in network namespaces is parted
 //	go run ./bench/run peers-install  installs the peers that are Python packages
 //	go run ./bench/run fake|plain     the backends and the floor, as processes
 //
@@ -39,6 +48,13 @@ var commands = map[string]func(ctx context.Context, args []string) error{
 	"soak":          runSoak,
 	"leavers":       runLeavers,
 	"routing":       runRouting,
+	"burst":         runBurst,
+	"traffic":       runTraffic,
+	"idle":          runIdle,
+	"ready":         runReady,
+	"owner-calls":   runOwnerCalls,
+	"drills":        runDrills,
+	"partition":     runPartition,
 	"peers-install": runPeersInstall,
 }
 

@@ -63,6 +63,7 @@ func (s *settings) report() (*report.Writer, error) {
 type rig struct {
 	*report.Writer
 	env   gateway.Env
+	seed  uint64
 	fakes *process.Child
 }
 
@@ -88,7 +89,7 @@ func newQuietRig(ctx context.Context, s *settings, cfg fake.Config) (*rig, error
 	if err != nil {
 		return nil, fmt.Errorf("make a folder for logs: %w", err)
 	}
-	r := &rig{env: gateway.Env{
+	r := &rig{seed: s.seed, env: gateway.Env{
 		Kvca: absolute(s.kvca), Self: self, Venvs: absolute(filepath.Join(s.bench, ".venv")), Dir: dir,
 		KvcaFlags: strings.Fields(s.kvcaFlags),
 	}}

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -80,7 +81,7 @@ func TestErrorIsCutToItsEnds(t *testing.T) {
 }
 
 func TestUnknownCommandNamesTheKnown(t *testing.T) {
-	if err := run(t.Context(), []string{"unheard"}); err == nil || !strings.Contains(err.Error(), "affinity, cpu") {
+	if err := run(t.Context(), []string{"unheard"}); err == nil || !strings.Contains(err.Error(), "affinity, burst, cpu") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -90,6 +91,36 @@ func TestLatenessEnds(t *testing.T) {
 	time.Sleep(20 * time.Millisecond)
 	if worst := l.end(); worst < 0 || worst > time.Minute {
 		t.Errorf("worst %v", worst)
+	}
+}
+
+func TestCountsOfNodes(t *testing.T) {
+	if ns, err := counts("1,3,8"); err != nil || !slices.Equal(ns, []int{1, 3, 8}) {
+		t.Errorf("%v, %v", ns, err)
+	}
+	for _, bad := range []string{"", "0", "3,", "x", "99"} {
+		if _, err := counts(bad); err == nil {
+			t.Errorf("counts(%q) found no fault", bad)
+		}
+	}
+}
+
+func TestPerBackendCountsBetweenReadings(t *testing.T) {
+	stats := func(n ...int64) (s fake.Stats) {
+		for _, requests := range n {
+			s.Backends = append(s.Backends, fake.BackendStats{Requests: requests})
+		}
+		return s
+	}
+	got, least, most := perBackend(stats(1, 2, 3), stats(6, 8, 7))
+	if !slices.Equal(got, []int{5, 6, 4}) || least != 4 || most != 6 {
+		t.Errorf("%v, %d to %d", got, least, most)
+	}
+}
+
+func TestSpreadListsBySize(t *testing.T) {
+	if got := spread([]float64{1.2, 1, 1.125}); got != "1.00 1.12 1.20" {
+		t.Errorf("spread %q", got)
 	}
 }
 

@@ -1,0 +1,173 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"kvca/bench/load"
+	"kvca/bench/nodes"
+	"kvca/bench/report"
+)
+
+// clusterShape is one kind of request whose CPU is compared between one node and
+// several.
+type clusterShape struct {
+	name  string
+	bytes int
+	// fresh prompts are all new; else it is one prompt that all nodes know.
+	fresh bool
+	// most is what several nodes may take, as a multiple of what one takes.
+	most float64
+}
+
+var clusterShapes = []clusterShape{
+	{"2 kB, new prompts", 2 << 10, true, 1.5},
+	{"2 kB, known prompt", 2 << 10, false, 1.5},
+	{"32 kB, new prompts", 32 << 10, true, 1.25},
+	{"32 kB, known prompt", 32 << 10, false, 1.25},
+}
+
+// clusterCost compares the CPU of a request at several nodes with that at one,
+// at the same rate of requests.
+type clusterCost struct {
+	*cpuRun
+	rate float64
+	// clusters are the one node and the several, cost their CPU of a request in
+	// microseconds by shape and round, served their requests a second.
+	clusters [2]*nodes.Cluster
+	cost     [2][][]float64
+	served   [2][][]float64
+	seed     uint64
+}
+
+// runClusterCPU lets both take turns in front of the same backends.
+func runClusterCPU(ctx context.Context, c *cpuRun, sizes []int, rate float64) (err error) {
+	if len(sizes) != 1 || sizes[0] < 2 {
+		return errors.New("want one number of nodes, 2 or more, which are compared with one")
+	}
+	r, err := newClusterRig(ctx, c.settings, clusterFakes(0))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.close()) }()
+	cc := &clusterCost{cpuRun: c, rate: rate, seed: c.settings.seed << 32}
+	for i, n := range []int{1, sizes[0]} {
+		if cc.clusters[i], err = r.cluster(ctx, n); err != nil {
+			return err
+		}
+		defer cc.clusters[i].Close()
+		cc.cost[i], cc.served[i] = make([][]float64, len(clusterShapes)), make([][]float64, len(clusterShapes))
+	}
+	if err := cc.measure(ctx); err != nil {
+		return err
+	}
+	return cc.print(r, sizes[0])
+}
+
+func (c *clusterCost) measure(ctx context.Context) error {
+	for round := range c.rounds {
+		for i := range clusterShapes {
+			for turn := range c.clusters {
+				if err := c.visit(ctx, (turn+round)%len(c.clusters), i); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// visit loads one cluster for one slice, after a tenth of it to warm up.
+func (c *clusterCost) visit(ctx context.Context, which, shape int) error {
+	list := c.clusters[which].Nodes
+	if _, err := c.load(ctx, list, clusterShapes[shape], c.slice/10); err != nil {
+		return err
+	}
+	before, err := cpuOf(list)
+	if err != nil {
+		return err
+	}
+	res, err := c.load(ctx, list, clusterShapes[shape], c.slice)
+	if err != nil {
+		return err
+	}
+	after, err := cpuOf(list)
+	if err != nil {
+		return err
+	}
+	c.cost[which][shape] = append(c.cost[which][shape], float64((after-before).Microseconds())/float64(max(res.OK, 1)))
+	c.served[which][shape] = append(c.served[which][shape], float64(res.OK)/res.Elapsed.Seconds())
+	return ctx.Err()
+}
+
+// load asks the nodes evenly, at the run's rate for all of them together.
+func (c *clusterCost) load(ctx context.Context, list []*nodes.Node, s clusterShape, d time.Duration) (*load.Result, error) {
+	c.seed++
+	requests := load.Same(load.Chat(model, s.bytes, false, 1))
+	if s.fresh {
+		requests = load.Distinct(model, s.bytes, 1<<40, c.seed)
+	}
+	return evenly(ctx, list, load.Closed{Connections: connections, Requests: requests, Rate: c.rate, Duration: d, Timeout: requestTime})
+}
+
+// evenly divides a loop's connections and its rate among nodes.
+func evenly(ctx context.Context, list []*nodes.Node, loop load.Closed) (*load.Result, error) {
+	results := make([]*load.Result, len(list))
+	loop.Connections = max(1, loop.Connections/len(list))
+	loop.Rate /= float64(len(list))
+	var running sync.WaitGroup
+	for i, n := range list {
+		one := loop
+		one.Addr = n.Client
+		running.Go(func() { results[i] = one.Run(ctx) })
+	}
+	running.Wait()
+	total := &load.Result{}
+	for _, res := range results {
+		total.Merge(res)
+	}
+	if total.Failed > 0 {
+		return total, fmt.Errorf("%d requests failed: %w", total.Failed, total.Err)
+	}
+	return total, ctx.Err()
+}
+
+func (c *clusterCost) print(r *rig, n int) error {
+	r.Printf("CPU microseconds of a request of all nodes together, medians of %d rounds of %v in turns, %.0f requests a second, %d backends\n\n",
+		c.rounds, c.slice, c.rate, clusterBackends)
+	several := fmt.Sprintf("%d nodes", n)
+	t := &report.Table{Header: []string{"request", "1 node", several, "times", "times by round", "requests/s, 1 node", "requests/s, " + several}}
+	ratios := make([]float64, len(clusterShapes))
+	for i, s := range clusterShapes {
+		var each []float64
+		for k := range c.cost[0][i] {
+			each = append(each, c.cost[1][i][k]/c.cost[0][i][k])
+		}
+		ratios[i] = median(c.cost[1][i]) / median(c.cost[0][i])
+		t.Add(s.name, fmt.Sprintf("%.0f", median(c.cost[0][i])), fmt.Sprintf("%.0f", median(c.cost[1][i])), fmt.Sprintf("%.2f", ratios[i]),
+			spread(each), fmt.Sprintf("%.0f", median(c.served[0][i])), fmt.Sprintf("%.0f", median(c.served[1][i])))
+	}
+	r.Printf("%s\n", t)
+	var err error
+	for i, s := range clusterShapes {
+		err = errors.Join(err, r.judge(ratios[i] > 0 && ratios[i] <= s.most, "%s take %.2f times one node's CPU, promised at most %.2f", s.name, ratios[i], s.most))
+	}
+	if !c.strict {
+		return nil
+	}
+	return err
+}
+
+// spread lists values in order of size.
+func spread(values []float64) string {
+	var list []string
+	for _, v := range slices.Sorted(slices.Values(values)) {
+		list = append(list, fmt.Sprintf("%.2f", v))
+	}
+	return strings.Join(list, " ")
+}
