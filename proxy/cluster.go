@@ -41,15 +41,16 @@ type Member struct {
 	Ready bool   `json:"ready"`
 	// Boot changes with each start of the node's process.
 	Boot string `json:"boot"`
-	// LagMS is how old the last news from the node is.
+	// LagMS is how long the last location that was learned here took until the node
+	// had it too.
 	LagMS float64 `json:"lag_ms"`
 	// Dirty is whether the node has missed news of ours and is being repaired.
 	Dirty bool `json:"dirty"`
-	// Link is up, down, refused, or self.
+	// Link is up or down, or self for this node.
 	Link  string  `json:"link"`
 	RTTMS float64 `json:"rtt_ms"`
-	// Owned is how many backends the node owns, Held how many reservations of
-	// this node stand there.
+	// Owned is how many backends the node owns, Held how many reservations it has
+	// on those that this node owns; of this node, how many it has at all.
 	Owned int `json:"owned"`
 	Held  int `json:"held"`
 	// Client and Admin are where the node serves clients and its admin API.

@@ -3,10 +3,12 @@ package proxy
 import (
 	"encoding/json"
 	"reflect"
+	"strings"
 	"sync/atomic"
 	"testing"
 
 	"kvca/proxy/backend"
+	"kvca/router"
 )
 
 // pair stands for a cluster of two nodes.
@@ -74,6 +76,22 @@ func TestStatusShowsTheCluster(t *testing.T) {
 	}
 	if s.Reservations.Refused != 2 || s.Reservations.Degraded != 1 || s.Divergence["there"] != 12 {
 		t.Errorf("reservations %+v, divergence %v", s.Reservations, s.Divergence)
+	}
+}
+
+func TestMetricsSayWhatTheClusterKnowsOfBackends(t *testing.T) {
+	g := newRig(t, 1, func(c *Config, _ *router.Config, _ *backend.PoolConfig) { c.Node = "here" })
+	if err := g.proxy.RegisterCluster(g.registry, inPair(g)); err != nil {
+		t.Fatal(err)
+	}
+	text := g.metrics()
+	for _, want := range []string{
+		`kvca_backend_owned{backend="e0"} 1`, `kvca_backend_generation{backend="e0"} 7`, `kvca_backend_health_differs{backend="e0"} 1`,
+		`kvca_backend_own_requests{backend="e0"} 0`,
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the metrics lack %s", want)
+		}
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 type stateMetrics struct {
 	blocks, locations, tentative, bytes, maxBytes *prometheus.Desc
 	expired, evicted, expectDropped               *prometheus.Desc
-	held, granted, active, novel                  *prometheus.Desc
+	held, granted, active, own, novel             *prometheus.Desc
 	m                                             *blockmap.Map
 	l                                             *ledger.Ledger
 	fleet                                         func() []*router.Backend
@@ -47,14 +47,15 @@ func (p *Proxy) RegisterState(reg prometheus.Registerer, m *blockmap.Map, l *led
 		expectDropped: desc("kvca_block_map_tentative_dropped_total", "Requests whose blocks were not counted tentatively for lack of room."),
 		held:          desc("kvca_reservations_held", "Requests that are reserved and not over."),
 		granted:       desc("kvca_reservations_granted_total", "Reservations made."),
-		active:        desc("kvca_backend_active_requests", "Requests reserved on the backend and not over.", "backend"),
+		active:        desc("kvca_backend_active_requests", "Requests reserved on the backend and not over, by all nodes as far as this one knows.", "backend"),
+		own:           desc("kvca_backend_own_requests", "Requests that this node has reserved on the backend and that are not over: to be added over nodes.", "backend"),
 		novel:         desc("kvca_backend_novel_bytes", "Novel-block load of the backend: prefill work in bytes of CBR that is reserved and has not begun to be answered.", "backend"),
 	})
 }
 
 func (s *stateMetrics) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		s.blocks, s.locations, s.tentative, s.bytes, s.maxBytes, s.expired, s.evicted, s.expectDropped, s.held, s.granted, s.active, s.novel,
+		s.blocks, s.locations, s.tentative, s.bytes, s.maxBytes, s.expired, s.evicted, s.expectDropped, s.held, s.granted, s.active, s.own, s.novel,
 	} {
 		ch <- d
 	}
@@ -82,6 +83,7 @@ func (s *stateMetrics) Collect(ch chan<- prometheus.Metric) {
 	for _, b := range s.fleet() {
 		load := s.l.Load(b.Slot)
 		gauge(s.active, float64(load.Active), b.ID)
+		gauge(s.own, float64(s.l.Own(b.Slot).Active), b.ID)
 		gauge(s.novel, float64(load.Novel), b.ID)
 	}
 }
