@@ -45,8 +45,8 @@ func (p *Proxy) RegisterState(reg prometheus.Registerer, m *blockmap.Map, l *led
 		expired:       desc("kvca_block_map_expired_total", "Locations that expired or were voided."),
 		evicted:       desc("kvca_block_map_evicted_total", "Locations evicted, by what was full: the block map or a backend's mirror.", "reason"),
 		expectDropped: desc("kvca_block_map_tentative_dropped_total", "Requests whose blocks were not counted tentatively for lack of room."),
-		held:          desc("kvca_reservations_held", "Requests that are reserved and not over."),
-		granted:       desc("kvca_reservations_granted_total", "Reservations made."),
+		held:          desc("kvca_reservations_held", "Requests that this node has reserved and that are not over."),
+		granted:       desc("kvca_reservations_granted_total", "Reservations booked by this node as the backend's owner, for its own requests and its peers'."),
 		active:        desc("kvca_backend_active_requests", "Requests reserved on the backend and not over, by all nodes as far as this one knows.", "backend"),
 		own:           desc("kvca_backend_own_requests", "Requests that this node has reserved on the backend and that are not over: to be added over nodes.", "backend"),
 		novel:         desc("kvca_backend_novel_bytes", "Novel-block load of the backend: prefill work in bytes of CBR that is reserved and has not begun to be answered.", "backend"),
@@ -79,7 +79,8 @@ func (s *stateMetrics) Collect(ch chan<- prometheus.Metric) {
 	counter(s.evicted, stats.MirrorEvicted, "mirror")
 	counter(s.expectDropped, stats.ExpectDropped)
 	gauge(s.held, float64(s.l.Held()))
-	counter(s.granted, s.l.Counters().Granted)
+	counters := s.l.Counters()
+	counter(s.granted, counters.Granted+counters.ForPeers)
 	for _, b := range s.fleet() {
 		load := s.l.Load(b.Slot)
 		gauge(s.active, float64(load.Active), b.ID)

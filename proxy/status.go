@@ -42,14 +42,15 @@ type blockMapStatus struct {
 }
 
 type reservations struct {
-	Held     int    `json:"held"`
-	Granted  uint64 `json:"granted"`
-	Refused  uint64 `json:"refused"`
-	Degraded uint64 `json:"degraded"`
+	Held     int    `json:"held"`     // by this node
+	Granted  uint64 `json:"granted"`  // by this node as owner, to itself and its peers
+	Refused  uint64 `json:"refused"`  // to this node, by owners
+	Degraded uint64 `json:"degraded"` // of this node's, decided without an owner
 }
 
 func (a *admin) status(w http.ResponseWriter, _ *http.Request) {
 	cfg, ready, cluster := &a.Proxy.cfg, a.ready(), a.Cluster.Status()
+	counters := a.Ledger.Counters()
 	if len(cluster.Members) > 0 {
 		cluster.Members[0].Ready = ready // a node that drains is not, whatever the cluster holds
 	}
@@ -62,7 +63,7 @@ func (a *admin) status(w http.ResponseWriter, _ *http.Request) {
 		Backends: a.backendStatus(&cluster),
 		BlockMap: a.blockMapStatus(),
 		Reservations: reservations{
-			Held: a.Ledger.Held(), Granted: a.Ledger.Counters().Granted, Refused: cluster.Refused, Degraded: cluster.Degraded,
+			Held: a.Ledger.Held(), Granted: counters.Granted + counters.ForPeers, Refused: cluster.Refused, Degraded: cluster.Degraded,
 		},
 		Divergence: cluster.Divergence,
 	})
