@@ -10,5 +10,6 @@
 // A Lab owns the namespaces, and two goroutines a node; Close ends both. Packets
 // under way are bounded per node, and dropped beyond, as a switch would. It needs
 // root, iproute2 and /dev/net/tun; where they are missing New returns ErrMissing
-// with the reason. Addresses are fixed, so there can be one Lab on a machine.
+// with the reason. Addresses are fixed, so there is one Lab on a machine; a second
+// one waits for the first one's end.
 package netns

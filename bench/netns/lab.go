@@ -7,8 +7,11 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // ErrMissing means that this machine can't have a Lab.
@@ -17,33 +20,59 @@ var ErrMissing = errors.New("network namespaces are not to be had")
 // maxNodes bounds a lab; the addresses allow no more than 250.
 const maxNodes = 16
 
+// waitTime is how long a lab waits for another one's end.
+const waitTime = time.Minute
+
 // Lab is namespaces and the wire between them. Close ends it.
 type Lab struct {
 	names []string
+	lock  *os.File
 	*wire
 }
 
 // New makes a namespace for each name.
-func New(ctx context.Context, names []string, f Faults) (l *Lab, err error) {
+func New(ctx context.Context, names []string, f Faults) (*Lab, error) {
 	if err := missing(); err != nil {
 		return nil, err
 	}
 	if len(names) > maxNodes {
 		return nil, fmt.Errorf("%d namespaces, want %d at most", len(names), maxNodes)
 	}
-	l = &Lab{names: names, wire: newWire(names, f)}
-	defer func() {
-		if err != nil {
-			l.Close()
-		}
-	}()
+	l := &Lab{names: names, wire: newWire(names, f)}
+	var err error
+	if l.lock, err = lock(ctx); err != nil {
+		return nil, err
+	}
 	for i := range names {
 		if err := l.add(ctx, i); err != nil {
-			return nil, err
+			return nil, errors.Join(err, l.Close())
 		}
 	}
 	l.wire.run()
 	return l, nil
+}
+
+// lock waits until no other process has a lab. The lock ends with the file, so
+// with the process.
+func lock(ctx context.Context) (*os.File, error) {
+	ctx, cancel := context.WithTimeout(ctx, waitTime)
+	defer cancel()
+	f, err := os.OpenFile(filepath.Join(os.TempDir(), "kvca-netns.lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open lock: %w", err)
+	}
+	for {
+		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil {
+			return f, nil
+		}
+		select {
+		case <-ctx.Done():
+			f.Close()
+			return nil, fmt.Errorf("wait for another lab's end: %w", err)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
 }
 
 // missing says what this machine lacks.
@@ -112,6 +141,7 @@ func (l *Lab) Peers(i int) string { return net.IPv4(10, 212, 0, byte(i+1)).Strin
 
 // Close removes the namespaces. What runs in them must have ended.
 func (l *Lab) Close() error {
+	defer l.lock.Close()
 	l.wire.close()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"kvca/bench/gateway"
 	"kvca/bench/load"
 	"kvca/bench/nodes"
 	"kvca/bench/report"
@@ -22,8 +23,8 @@ func clusterAffinity(ctx context.Context, s *settings, sizes []int, talk load.Ta
 		return err
 	}
 	defer func() { err = errors.Join(err, out.Close()) }()
-	out.Printf("%d conversations of %d turns, each turn to a random node, %d backends that answer in %v, %d turns at the same time\n\n",
-		talk.Conversations, talk.Turns, clusterBackends, delay, talk.Connections)
+	out.Printf("kvca %s\n\n%d conversations of %d turns, each turn to a random node, %d backends that answer in %v, %d turns at the same time\n\n",
+		gateway.Version(ctx, "kvca", &gateway.Env{Kvca: absolute(s.kvca)}), talk.Conversations, talk.Turns, clusterBackends, delay, talk.Connections)
 	t := &report.Table{Header: []string{
 		"nodes", "conversations", "follow-ups kept", "lost at turn 2/3/...", "requests per backend", "max/mean", "p50, ms", "failed", "degraded", "as promised",
 	}}
