@@ -24,7 +24,7 @@ test: format vet staticcheck ## Check format, vet, staticcheck, and run every te
 
 .PHONY: format
 format: tools
-	@out=$$($(TOOLS)/gofumpt -l cmd state router proxy bench) || exit 1; \
+	@out=$$($(TOOLS)/gofumpt -l cmd state router cluster proxy bench) || exit 1; \
 	if [ -n "$$out" ]; then echo "not formatted (run gofumpt -w):"; echo "$$out"; exit 1; fi
 
 .PHONY: vet
@@ -80,8 +80,9 @@ soak: build ## Two million distinct prompts, and a cluster that is parted for a 
 
 .PHONY: fuzz
 fuzz: ## Fuzz the decoders for a minute each.
-	for t in $$($(GO) test -list '^Fuzz' ./state/cbr | grep '^Fuzz'); do \
-	  $(GO) test -run '^$$' -fuzz "^$$t$$" -fuzztime 60s ./state/cbr || exit 1; done
+	for p in $$($(GO) list ./state/... ./cluster/...); do \
+	  for t in $$($(GO) test -list '^Fuzz' $$p | grep '^Fuzz'); do \
+	    $(GO) test -run '^$$' -fuzz "^$$t$$" -fuzztime 60s $$p || exit 1; done; done
 
 .PHONY: e2e
 e2e: ## The Python clients, and two real vLLM engines where they can be installed.
