@@ -8,7 +8,7 @@ GOFUMPT := mvdan.cc/gofumpt@v0.12.0
 
 .PHONY: help
 help: ## Print the targets.
-	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: run
 run: build ## Start the gateway on eight simulated backends and show it at work.
