@@ -26,6 +26,7 @@ type Peer struct {
 	lastFrame atomic.Int64
 	lastSent  atomic.Int64
 	rtt       atomic.Int64
+	bursts    atomic.Bool // see noteBurst
 	// confirmed: membership knows this process.
 	confirmed atomic.Bool
 
@@ -105,8 +106,8 @@ func (p *Peer) since() int64 { return int64(time.Since(p.born)) }
 // kind of the link's own; the frame will not be sent then. True is no promise
 // that it arrives: the link may end before.
 //
-// Where nobody writes, the caller writes itself as much as the socket takes at
-// once, which saves waking another goroutine.
+// Where nobody writes, the caller writes itself what the socket takes at once,
+// which saves waking another goroutine.
 func (p *Peer) Send(lane Lane, kind byte, parts ...[]byte) bool {
 	if kind >= kindLink {
 		return false
@@ -133,6 +134,6 @@ func (p *Peer) send(lane Lane, kind byte, parts [][]byte) bool {
 		return true
 	}
 	p.writing = true
-	p.start() // unlocks
+	p.start(!p.bursts.Load()) // unlocks
 	return true
 }

@@ -12,6 +12,8 @@ const (
 	smallFrame = 1 << 10
 	// corkedFrames bounds how many small frames replies wait for.
 	corkedFrames = 64
+	// burstFrames that wait behind another make a burst.
+	burstFrames = 2
 )
 
 // read is the reader's loop. It hands out frames until the link ends, and returns
@@ -34,9 +36,12 @@ func (p *Peer) read() *ending {
 		p.m.received(len(body) + frameHead)
 		if more {
 			run++
-		} else if run > 0 {
-			p.uncork()
-			run = 0
+		} else {
+			p.noteBurst(run)
+			if run > 0 {
+				p.uncork()
+				run = 0
+			}
 		}
 		if e != nil {
 			return e
@@ -57,6 +62,15 @@ func (p *Peer) smallNext() bool {
 	return err == nil && whole && size <= smallFrame
 }
 
+// noteBurst remembers whether small frames come in numbers. Then many callers are
+// at work here or there, and what they send next is better gathered by the writer
+// than written one by one.
+func (p *Peer) noteBurst(run int) {
+	if burst := run >= burstFrames; burst != p.bursts.Load() {
+		p.bursts.Store(burst)
+	}
+}
+
 func (p *Peer) cork() {
 	p.mu.Lock()
 	p.corked = true
@@ -71,7 +85,7 @@ func (p *Peer) uncork() {
 		return
 	}
 	p.writing = true
-	p.start() // unlocks
+	p.start(true) // unlocks
 }
 
 func (p *Peer) dispatch(kind byte, body []byte) *ending {

@@ -12,10 +12,10 @@ import (
 // start writes what is queued, or has it written. The caller holds mu, has set
 // writing, and knows that the queue is not empty; start unlocks.
 //
-// A sender tries one chunk, once. What the socket does not take, and what others
-// queued meanwhile, is left to the writer.
-func (p *Peer) start() {
-	if p.outlet.raw == nil || p.queue.long > 0 {
+// At once means: one chunk, tried once. What the socket does not take, and what
+// others queued meanwhile, is left to the writer.
+func (p *Peer) start(atOnce bool) {
+	if !atOnce || p.outlet.raw == nil || p.queue.long > 0 {
 		p.mu.Unlock()
 		p.wake <- struct{}{}
 		return
