@@ -43,12 +43,11 @@ func (l *Ledger) room(h Holder, id ID) bool {
 	return true
 }
 
-// put makes n what h holds under id: in place of another hold, or anew where
-// there is room.
-func (l *Ledger) put(h Holder, t *holder, id ID, n hold) bool {
-	was, known := t.holds[id]
+// set books n for h: in place of what it held under the id, or where it held
+// nothing, if there is room.
+func (l *Ledger) set(h Holder, t *holder, id ID, n, was hold, held bool) bool {
 	switch {
-	case known:
+	case held:
 		l.giveBack(h, t, was)
 	case !l.room(h, id):
 		return false

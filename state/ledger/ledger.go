@@ -23,6 +23,14 @@ type Counters struct {
 	Full     uint64 // not booked, because MaxHeld were live
 }
 
+func (c *Counters) granted(h Holder) {
+	if h == Self {
+		c.Granted++
+	} else {
+		c.ForPeers++
+	}
+}
+
 // Ledger is the load of every backend and the reservations it consists of. Its
 // methods may be called from any goroutine.
 type Ledger struct {

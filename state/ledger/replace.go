@@ -34,15 +34,15 @@ func (l *Ledger) adopt(h Holder, d *Held) bool {
 	}
 	n := l.newHold(d.Slot, d.Novel)
 	n.prefilled = d.Prefilled
-	was, known := t.holds[d.ID]
-	if known && was.slot == n.slot && was.incarnation == n.incarnation {
+	was, held := t.holds[d.ID]
+	if held && was.slot == n.slot && was.incarnation == n.incarnation {
 		n.prefilled = n.prefilled || was.prefilled
 		if n == was {
 			return true
 		}
 	}
-	ok := l.put(h, t, d.ID, n)
-	if ok && !known {
+	ok := l.set(h, t, d.ID, n, was, held)
+	if ok && !held {
 		l.counters.Adopted++
 	}
 	return ok

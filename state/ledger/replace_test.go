@@ -41,6 +41,7 @@ func TestAdoptBooksOnTheBackendThatIsThereNow(t *testing.T) {
 	l := New()
 	d := Held{ID: ID{1, 2}, Slot: 0, Novel: 70}
 	l.Adopt(1, d)
+	l.PrefilledFor(1, d.ID)
 	l.Reset(0)
 	l.Adopt(1, d)
 	if got := l.Load(0); got != (Load{70, 1}) || l.HeldBy(1) != 1 {

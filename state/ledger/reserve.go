@@ -62,24 +62,31 @@ func (l *Ledger) Reserve(o *Order) Grant {
 }
 
 // ReserveFor is Reserve for holder h, if the least score is at most bound. Where it
-// is not, or there is no candidate (Index is -1 then), it returns false and books
-// nothing. True says that the request may go to the candidate, whether or not
-// it could be booked.
+// is not it returns false and books nothing; likewise, with an Index of -1, where
+// there is no candidate or can be no such holder. True says that the request may
+// go to the candidate, whether or not it could be booked.
 func (l *Ledger) ReserveFor(h Holder, o *Order, bound float64) (Grant, bool) {
-	if len(o.Candidates) == 0 {
+	if len(o.Candidates) == 0 || h >= MaxHolders {
 		return Grant{Index: -1}, false
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	t := l.enter(h)
-	if i := l.heldAt(t, o); i >= 0 {
-		return Grant{Index: i, Booked: true}, true
+	was, held := t.holds[o.ID]
+	if held && l.current(was) {
+		if i := indexOf(o.Candidates, was.slot); i >= 0 {
+			return Grant{Index: i, Booked: true}, true
+		}
 	}
 	g := l.choose(o)
 	if g.Score > bound {
 		return g, false
 	}
-	g.Booked = l.grant(h, t, o.ID, &o.Candidates[g.Index])
+	c := &o.Candidates[g.Index]
+	g.Booked = l.set(h, t, o.ID, l.newHold(c.Slot, c.Novel), was, held)
+	if g.Booked {
+		l.counters.granted(h)
+	}
 	return g, true
 }
 
@@ -88,18 +95,6 @@ func (l *Ledger) Peek(o *Order) Grant {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.choose(o)
-}
-
-// heldAt is the candidate on which the order is booked already, -1 for none.
-func (l *Ledger) heldAt(t *holder, o *Order) int {
-	if t == nil {
-		return -1
-	}
-	n, ok := t.holds[o.ID]
-	if !ok || !l.current(n) {
-		return -1
-	}
-	return indexOf(o.Candidates, n.slot)
 }
 
 // choose is one pass over the candidates; equal scores are sampled evenly.
@@ -134,19 +129,6 @@ func score(views []Load, o *Order, c *Candidate) float64 {
 		weight = load.Bytes(o.ActiveBytes)
 	}
 	return o.LoadScale*weight*c.Slowness + c.Cost
-}
-
-// grant books id on c for h.
-func (l *Ledger) grant(h Holder, t *holder, id ID, c *Candidate) bool {
-	if t == nil || !l.put(h, t, id, l.newHold(c.Slot, c.Novel)) {
-		return false
-	}
-	if h == Self {
-		l.counters.Granted++
-	} else {
-		l.counters.ForPeers++
-	}
-	return true
 }
 
 func indexOf(candidates []Candidate, s state.Slot) int {

@@ -25,17 +25,18 @@ func TestReserveForRefusesAboveTheBound(t *testing.T) {
 	}
 }
 
-func TestReserveForWithoutCandidatesRefuses(t *testing.T) {
-	if g, ok := New().ReserveFor(1, order(1), math.Inf(1)); ok || g.Index != -1 {
-		t.Errorf("%+v, %v", g, ok)
-	}
-}
-
-func TestReserveForAnImpossibleHolderBooksNothing(t *testing.T) {
+func TestReserveForWithoutCandidatesOrHolderRefuses(t *testing.T) {
 	l := New()
-	g, ok := l.ReserveFor(MaxHolders, order(1, 0), math.Inf(1))
-	if !ok || g.Booked || l.Load(0) != (Load{}) || l.Adopt(MaxHolders, Held{}) || l.HeldBy(MaxHolders) != 0 {
-		t.Errorf("%+v, %v, load %+v", g, ok, l.Load(0))
+	for _, c := range []struct {
+		h Holder
+		o *Order
+	}{{1, order(1)}, {MaxHolders, order(1, 0)}} {
+		if g, ok := l.ReserveFor(c.h, c.o, math.Inf(1)); ok || g.Index != -1 || g.Booked {
+			t.Errorf("for %d: %+v, %v", c.h, g, ok)
+		}
+	}
+	if l.Adopt(MaxHolders, Held{}) || l.HeldBy(MaxHolders) != 0 || l.Load(0) != (Load{}) {
+		t.Errorf("something is booked for a holder that can't be: %+v", l.Load(0))
 	}
 }
 
@@ -79,6 +80,15 @@ func TestWhereIsAskedOfOwnReservations(t *testing.T) {
 	}
 	if s, ok := l.Where(id); ok {
 		t.Errorf("a peer's is found on slot %d", s)
+	}
+}
+
+func TestReserveAgainAfterAResetCountsOnTheNewBackend(t *testing.T) {
+	l := New()
+	l.Reserve(order(1, 0))
+	l.Reset(0)
+	if g := l.Reserve(order(1, 0)); !g.Booked || l.Load(0) != (Load{Novel: 1000, Active: 1}) {
+		t.Errorf("%+v, load %+v", g, l.Load(0))
 	}
 }
 

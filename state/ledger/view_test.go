@@ -198,12 +198,16 @@ func TestClaimsOfPeersNeverOverflow(t *testing.T) {
 	}
 	l.Tell(Self, 0, huge)
 	l.Tell(MaxHolders, 0, huge)
-	l.Note(0, huge)
 	l.Adopt(Self, Held{ID: ID{1, 1}, Slot: 0, Novel: math.MaxInt64})
-	for _, role := range []Role{Owner, Learning, Follower} {
-		l.SetRole(0, role)
-		if got := l.Load(0); got.Novel < 0 || got.Active < 0 {
-			t.Errorf("role %d: %+v", role, got)
+	for _, note := range []bool{false, true} {
+		if note {
+			l.Note(0, huge)
+		}
+		for _, role := range []Role{Owner, Learning, Follower} {
+			l.SetRole(0, role)
+			if got := l.Load(0); got.Novel < l.Own(0).Novel || got.Active < l.Own(0).Active {
+				t.Errorf("role %d, note %v: %+v", role, note, got)
+			}
 		}
 	}
 	l.Tell(1, 1, Load{Novel: -5, Active: -5})
