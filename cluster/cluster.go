@@ -1,0 +1,309 @@
+package cluster
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"kvca/cluster/link"
+	"kvca/cluster/member"
+	"kvca/state/blockmap"
+	"kvca/state/chain"
+	"kvca/state/ledger"
+)
+
+// The versions of the protocol between nodes that this one speaks.
+const (
+	minProtocol = 1
+	maxProtocol = 1
+)
+
+// readyAfter bounds how long a new node waits for what its peers know.
+const readyAfter = 5 * time.Second
+
+// Cluster is this node's part of the cluster. See the package's documentation.
+type Cluster struct {
+	cfg     Config
+	log     *slog.Logger
+	metrics *metrics
+
+	members  *member.Members
+	links    *link.Links
+	peers    peers
+	backends backends
+	facts    facts
+	outbox   outbox
+
+	viewMu sync.Mutex // serialises revise; guards roles
+	view   atomic.Pointer[view]
+	live   atomic.Pointer[[]member.Member] // without this node
+
+	linked    atomic.Int64 // links that are up
+	count     struct{ refused, degraded atomic.Uint64 }
+	scratches sync.Pool
+	started   time.Duration
+	ready     atomic.Bool
+
+	changed      chan struct{} // a change waits to be told
+	fleetChanged chan struct{}
+	warmed       chan struct{} // a comparison has ended
+
+	workers workers
+
+	// What follows belongs to beat.
+	changedSubtotals []ledger.Subtotal
+	digest           *blockmap.Digest
+	compareDue       time.Duration
+	rounds           uint64
+
+	// What follows belongs to tend.
+	roster          []Backend
+	rosterReady     bool
+	hinted          map[string]string
+	refusedBackends map[string]string
+}
+
+// New makes this node's part of a cluster; Run gives it life. Until then it is a
+// cluster of one.
+func New(cfg Config) (*Cluster, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	c := &Cluster{
+		cfg: cfg, log: cfg.Logger, metrics: newMetrics(cfg.Registerer),
+		outbox: newOutbox(), scratches: newScratches(), digest: new(blockmap.Digest),
+		changed: make(chan struct{}, 1), fleetChanged: make(chan struct{}, 1), warmed: make(chan struct{}, 1),
+		hinted: make(map[string]string), refusedBackends: make(map[string]string),
+		started: cfg.Now(),
+	}
+	c.facts = facts{c: c, known: make(map[string]uint64), drained: make(map[string]member.Fact)}
+	c.live.Store(new([]member.Member))
+	c.revise()
+	if err := c.connect(); err != nil {
+		return nil, fmt.Errorf("cluster: %w", err)
+	}
+	c.registerState(cfg.Registerer)
+	return c, nil
+}
+
+// connect makes the membership and the links.
+func (c *Cluster) connect() (err error) {
+	cfg := &c.cfg
+	hello := c.hello()
+	c.links, err = link.New(link.Config{
+		Self: c.hello, Listener: cfg.Link, Dial: cfg.Dial, TLS: cfg.TLS, Handler: handler{c},
+		Logger: cfg.Logger, Registerer: cfg.Registerer, Lease: lease,
+	})
+	if err != nil {
+		return err
+	}
+	c.members, err = member.New(member.Config{
+		Name: cfg.Node, Cluster: cfg.Cluster, Bind: cfg.Gossip, Advertise: cfg.Advertise, Join: cfg.Join,
+		Meta: member.Meta{
+			Link: c.linkAddress(), Boot: cfg.Boot, MinProtocol: minProtocol, MaxProtocol: maxProtocol,
+			Cluster: cfg.Cluster, BlockSize: cfg.BlockSize, KeyCheck: hello.KeyCheck, Client: cfg.Client, Admin: cfg.Admin,
+		},
+		Mixed: cfg.MixedBlockSizes, Keys: cfg.Keys, Transport: cfg.Transport, Logger: cfg.Logger, Registerer: cfg.Registerer,
+		OnChange: c.membersChanged, OnFact: c.facts.learn,
+	})
+	return err
+}
+
+// linkAddress is where others reach this node's links.
+func (c *Cluster) linkAddress() string {
+	address := c.cfg.Link.Addr().String()
+	if c.cfg.Advertise == "" {
+		return address
+	}
+	if _, port, err := net.SplitHostPort(address); err == nil {
+		return net.JoinHostPort(c.cfg.Advertise, port)
+	}
+	return address
+}
+
+func (c *Cluster) hello() link.Hello {
+	return link.Hello{
+		Cluster: c.cfg.Cluster, Node: c.cfg.Node, Boot: c.cfg.Boot, MinProtocol: minProtocol, MaxProtocol: maxProtocol,
+		BlockSize: c.cfg.BlockSize, KeyCheck: keyCheck(c.cfg.HashKey),
+	}
+}
+
+// keyCheck is equal for equal keys and tells nothing else about them.
+func keyCheck(key chain.Key) uint64 {
+	var secret [16]byte
+	binary.LittleEndian.PutUint64(secret[:], key.K0)
+	binary.LittleEndian.PutUint64(secret[8:], key.K1)
+	mac := hmac.New(sha256.New, secret[:])
+	mac.Write([]byte("kvca hash key check"))
+	return binary.LittleEndian.Uint64(mac.Sum(nil))
+}
+
+// Loads is where the router books work.
+func (c *Cluster) Loads() *Loads { return &Loads{c} }
+
+// Locations is where the router learns into.
+func (c *Cluster) Locations() *Locations { return &Locations{c.cfg.Map, c} }
+
+// Run takes part in the cluster until ctx ends, and returns when nothing of it is
+// left.
+func (c *Cluster) Run(ctx context.Context) error {
+	c.workers.begin(ctx)
+	var work sync.WaitGroup
+	for _, part := range []func(context.Context){c.members.Run, c.links.Run, c.beat, c.flushDeltas, c.flushChanges, c.tend, c.warm} {
+		work.Go(func() { part(ctx) })
+	}
+	work.Wait()
+	c.workers.Wait()
+	return nil
+}
+
+// Leave tells the others that this node goes, so that its slice is owned again at
+// once. It comes before the end of Run's context.
+func (c *Cluster) Leave(ctx context.Context) {
+	limit := time.Second
+	if end, ok := ctx.Deadline(); ok {
+		limit = time.Until(end)
+	}
+	if err := c.members.Leave(limit); err != nil {
+		c.log.Warn("left without a goodbye: the others notice within seconds", "error", err)
+	}
+}
+
+// membersChanged takes the live members as membership sees them. It runs on the
+// membership's own goroutine.
+func (c *Cluster) membersChanged(live []member.Member) {
+	others := make([]member.Member, 0, len(live))
+	targets := make([]link.Target, 0, len(live))
+	for _, m := range live {
+		if m.Name == c.cfg.Node {
+			continue
+		}
+		if c.peers.meet(m.Name) == nil {
+			c.log.Error("a node is not taken in: the cluster has as many as can be", "node", m.Name, "most", ledger.MaxHolders)
+			continue
+		}
+		others = append(others, m)
+		targets = append(targets, link.Target{Name: m.Name, Boot: m.Meta.Boot, Addr: m.Meta.Link})
+	}
+	c.live.Store(&others)
+	c.links.SetPeers(targets)
+	c.revise()
+	nudge(c.warmed)
+}
+
+// liveNames are the names of all live nodes, this one's included.
+func (c *Cluster) liveNames() []string {
+	names := []string{c.cfg.Node}
+	for _, m := range *c.live.Load() {
+		names = append(names, m.Name)
+	}
+	return names
+}
+
+// beat does what is due by time, until ctx ends.
+func (c *Cluster) beat(ctx context.Context) {
+	tick := time.NewTicker(subtotalsEvery)
+	defer tick.Stop()
+	for n := uint64(1); ; n++ {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		now := c.cfg.Now()
+		c.tellSubtotals()
+		for _, p := range c.peers.all() {
+			c.tendPeer(p, now)
+		}
+		c.mature(now)
+		if n%4 == 0 {
+			c.compare(now)
+			c.forgetGone()
+		}
+		if n%uint64(agesEvery/subtotalsEvery) == 0 {
+			c.tellAges(now)
+		}
+	}
+}
+
+func (c *Cluster) tendPeer(p *peer, now time.Duration) {
+	if p.leaseOver(time.Now()) {
+		c.cfg.Ledger.Drop(p.holder)
+		c.metrics.leases.Inc()
+		c.log.Warn("a node is silent: its load is given back", "peer", p.name, "lease", lease)
+		if l := p.connected(); l != nil {
+			l.Close(fmt.Errorf("silent for %v", lease))
+		}
+	}
+	if p.connected() == nil {
+		return
+	}
+	c.acknowledge(p)
+	c.remind(p)
+	p.mu.Lock()
+	due := now >= p.heldDue
+	p.mu.Unlock()
+	if due {
+		c.tellHeldSet(p, now)
+	}
+}
+
+// warm waits until this node knows what its peers know: one of them has been
+// compared with, there is nobody to ask, or readyAfter is over.
+func (c *Cluster) warm(ctx context.Context) {
+	limit := time.NewTimer(readyAfter)
+	defer limit.Stop()
+	joined := c.members.Joined()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-limit.C:
+			c.becomeReady("time is over")
+			return
+		case <-joined:
+			joined = nil
+		case <-c.warmed:
+		}
+		if joined == nil && c.isWarm() {
+			c.becomeReady("warm")
+			return
+		}
+	}
+}
+
+func (c *Cluster) isWarm() bool {
+	live := *c.live.Load()
+	if len(live) == 0 {
+		return true
+	}
+	for _, m := range live {
+		p := c.peers.get(m.Name)
+		if p == nil {
+			continue
+		}
+		p.pull.mu.Lock()
+		done := p.pull.done
+		p.pull.mu.Unlock()
+		if l := p.connected(); done > 0 || l != nil && !c.shares(l) {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *Cluster) becomeReady(why string) {
+	c.ready.Store(true)
+	c.fleetDue()
+	c.log.Info("in the cluster", "members", len(*c.live.Load())+1, "locations", c.cfg.Map.Stats().Locations, "because", why, "after", c.cfg.Now()-c.started)
+}
+
+// Ready is whether this node knows what its peers know, as far as it could.
+func (c *Cluster) Ready() bool { return c.ready.Load() }

@@ -1,0 +1,87 @@
+// Package cluster makes the state of many nodes one: who is there, who owns which
+// backend, what is reserved, and which backend holds which block. There is no
+// store beside the nodes, and no leader.
+//
+// # Data
+//
+// Each node has one ledger and one block map, and shares them in three ways:
+//
+//   - Reservations. A backend is owned by the node that rendezvous hashing gives
+//     it among the live ones. The routing node surveys the loads as it knows them
+//     and asks the owner of the cheapest candidate to choose and book in one step,
+//     with the next owner's cost as a bound. The owner's answer, also a refusal,
+//     brings fresh figures. Who can't be asked within the budget is left out: of
+//     two good candidates drawn at random the better one is taken (degraded).
+//   - Loads. Every 50 ms a node tells everyone how much it holds on the backends
+//     where that has changed: subtotals of its own, which replace what it told
+//     before. So what is known of a dead node's load goes with its lease, and a
+//     new owner has figures before anyone has told it what it holds.
+//   - Locations. What a node learns goes to each peer once, in batches, as runs: a
+//     parent and the new suffix, or the leaf alone where a chain was refreshed.
+//
+// The routing node is the authority on its live reservations. Owners have copies,
+// by holder, to decide by. Changes of them are told within 2 ms, and the full set
+// at every new link, when owners change, and every two seconds; it replaces the
+// copy. A lost message costs balance until then, never a leak.
+//
+// Backends are named by the key of their id; slots are each node's own. A
+// backend's generation is one number for the cluster, the greatest wins; it comes
+// with each run of locations and as a fact by gossip.
+//
+// # States
+//
+// For a backend, a node is its owner, learns to be (for one lease after it became
+// the owner it goes by the greater of what it granted and what others tell), or
+// follows. A former owner answers for one more lease whoever has not heard.
+//
+// A peer is known by its name over any number of links and runs of its process. It
+// is leased from the first frame until 1.5 s after the last one, whether the
+// connection was closed or went silent; then all that it held here is given back.
+// Another boot number gives it back at once.
+//
+// A peer is dirty while it lacks something that could not be sent. It notices by a
+// gap in the numbers of deltas, and compares: it sends a digest of 4,096 buckets,
+// and gets the locations of those that differ, newest first for each backend, in
+// pages that it acknowledges. Only what is missing is taken; nothing is extended,
+// or remaining times would grow on their way through the cluster. Comparisons are
+// also made at every new link and, with one peer, about every ten seconds. A new
+// node is ready when the first has ended.
+//
+// # Who may touch what
+//
+// Run owns every goroutine, and waits for them: membership, the links, and
+//
+//   - beat, each 50 ms: subtotals, acknowledgements, leases, held sets,
+//     comparisons that are due;
+//   - flushDeltas and flushChanges, when there is something to tell;
+//   - tend, which alone changes the fleet of backends;
+//   - two workers a peer: one applies deltas, pages, facts and rosters, one
+//     answers digests. The reader of a link only hands over to them, so that a
+//     reservation never waits behind the block map.
+//
+// Reserve, Release and Learn run on the caller's goroutine. The view (who owns
+// what) is replaced as a whole and read without a lock. Order of locks:
+// Cluster.viewMu, then calls.mu, then peer.mu; the ledger, the block map and the
+// links have their own, taken last.
+//
+// # Bounds
+//
+//   - nodes: 63 peers (ledger.MaxHolders);
+//   - a batch of locations: 32 KiB before it goes early, 512 KiB before what comes
+//     is dropped and all peers are dirty;
+//   - what waits for a link: the bounds of its lanes; beyond, the peer is dirty;
+//   - what waits to be applied: 4 MiB a peer; beyond, frames are dropped, counted,
+//     and found missing by comparison;
+//   - pages under way: 512 KiB; a comparison without a cause fetches at most
+//     65,536 locations, the next one goes on;
+//   - a question to an owner: its 64 cheapest candidates;
+//   - a peer's list of backends: 16,384.
+//
+// # What is not promised
+//
+// Owners agree only as far as members do. While they differ, two nodes may both
+// decide about a backend: loads are off by what was granted meanwhile, at most for
+// a lease. On both sides of a partition everything is owned and served; each side
+// sees its own load and the engines' own figures. A location that was dropped on
+// one node may come back by comparison, until it expires.
+package cluster

@@ -1,0 +1,115 @@
+package cluster
+
+import (
+	"sync"
+
+	"kvca/cluster/link"
+	"kvca/cluster/member"
+	"kvca/cluster/wire"
+)
+
+// facts are the small, rare things that every node should know: generations of
+// backends and what operators drain. They ride gossip, and are told whole over
+// each new link, since gossip alone loses some.
+type facts struct {
+	c *Cluster
+
+	mu      sync.Mutex
+	known   map[string]uint64 // generation by backend
+	drained map[string]member.Fact
+}
+
+func (f *facts) generation(id string) uint64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.known[id]
+}
+
+func (f *facts) tellGeneration(id string, generation uint64) {
+	f.mu.Lock()
+	f.known[id] = max(f.known[id], generation)
+	f.mu.Unlock()
+	f.c.members.Tell(member.Fact{Kind: member.Generation, Subject: id, Version: generation, Value: generation, Origin: f.c.cfg.Node})
+}
+
+func (f *facts) tellDrain(id string, on bool) {
+	f.mu.Lock()
+	fact := member.Fact{Kind: member.Drain, Subject: id, Version: f.drained[id].Version + 1, Origin: f.c.cfg.Node}
+	if on {
+		fact.Value = 1
+	}
+	f.drained[id] = fact
+	f.mu.Unlock()
+	f.c.members.Tell(fact)
+}
+
+// learn takes a fact that is new to this node. It runs on the membership's own
+// goroutine.
+func (f *facts) learn(fact member.Fact) {
+	switch fact.Kind {
+	case member.Generation:
+		f.mu.Lock()
+		f.known[fact.Subject] = max(f.known[fact.Subject], fact.Value)
+		f.mu.Unlock()
+		for _, e := range f.c.backends.all() {
+			if e.id == fact.Subject {
+				f.c.adopt(e, fact.Value)
+			}
+		}
+	case member.Drain:
+		f.mu.Lock()
+		f.drained[fact.Subject] = fact
+		f.mu.Unlock()
+		f.c.fleetDue()
+	}
+}
+
+// frames sends all that is known, as Facts frames.
+func (f *facts) frames(send func([]byte)) {
+	var b []byte
+	for _, fact := range f.c.members.Facts() {
+		one, err := member.AppendFact(nil, &fact)
+		if err != nil {
+			continue // it would not be understood either
+		}
+		if b = wire.AppendBytes(b, one); len(b) >= pageBytes {
+			send(b)
+			b = nil
+		}
+	}
+	if len(b) > 0 {
+		send(b)
+	}
+}
+
+func (f *facts) tellAll(p *peer) {
+	f.frames(func(b []byte) { p.send(link.Deltas, wire.Facts, b) })
+}
+
+func (f *facts) hear(r *wire.Reader) {
+	var list []member.Fact
+	for r.Rest() > 0 {
+		fact, err := member.ParseFact(r.Bytes())
+		if err == nil && !r.Bad() {
+			list = append(list, fact)
+		}
+	}
+	if len(list) > 0 {
+		f.c.members.Learn(list)
+	}
+}
+
+// drains are the backends that operators have drained or undrained somewhere.
+func (f *facts) drains() map[string]bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	list := make(map[string]bool, len(f.drained))
+	for id, fact := range f.drained {
+		list[id] = fact.Value != 0
+	}
+	return list
+}
+
+// Drained tells the cluster that this node's operator drains a backend, or does
+// no more.
+func (c *Cluster) Drained(id string, on bool) { c.facts.tellDrain(id, on) }

@@ -1,0 +1,136 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"kvca/cluster/link"
+	"kvca/cluster/wire"
+)
+
+// handler is the cluster as its links see it. Calls for one link come from its
+// reader, in order; what takes long goes to the peer's workers.
+type handler struct{ c *Cluster }
+
+// Check refuses who must not be linked with; membership refuses for the same
+// reasons, this is for those that come without it.
+func (h handler) Check(peer *link.Hello) error {
+	own := h.c.hello()
+	var faults []error
+	want := func(ok bool, format string, args ...any) {
+		if !ok {
+			faults = append(faults, fmt.Errorf(format, args...))
+		}
+	}
+	want(peer.Node != own.Node, "both nodes are named %q: give each a name of its own", own.Node)
+	want(peer.Cluster == own.Cluster, "cluster name %q here, %q at %s", own.Cluster, peer.Cluster, peer.Node)
+	want(peer.KeyCheck == own.KeyCheck, "hash keys differ: check value %016x here, %016x at %s", own.KeyCheck, peer.KeyCheck, peer.Node)
+	want(peer.BlockSize == own.BlockSize || h.c.cfg.MixedBlockSizes, "block size %d here, %d at %s", own.BlockSize, peer.BlockSize, peer.Node)
+	return errors.Join(faults...)
+}
+
+// Up begins a link: the peer is told all that it needs to go by.
+func (h handler) Up(l *link.Peer) {
+	c := h.c
+	p := c.peers.meet(l.Name())
+	if p == nil {
+		l.Close(errors.New("too many nodes: no number is left for its reservations"))
+		return
+	}
+	c.renew(p, l)
+	p.in.begin()
+	p.pull.begin()
+	p.inbox.empty()
+	p.link.Store(l)
+	c.linked.Add(1)
+	c.revise()
+	c.facts.tellAll(p)
+	c.tellAllSubtotals(p)
+	p.mu.Lock()
+	p.told = true
+	p.mu.Unlock()
+	c.tellHeldSet(p, c.cfg.Now())
+	c.fleetDue()
+	c.startWorkers(p)
+	c.log.Info("linked", "peer", p.name, "boot", l.Boot())
+}
+
+// renew begins the peer's lease. Another run of its process holds nothing of what
+// the one before did.
+func (c *Cluster) renew(p *peer, l *link.Peer) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.boot != l.Boot() {
+		if p.leased {
+			c.cfg.Ledger.Drop(p.holder)
+		}
+		p.boot = l.Boot()
+	}
+	p.leased, p.last = true, time.Now()
+}
+
+// Down ends a link. What the peer holds counts until its lease is over.
+func (h handler) Down(l *link.Peer, err error) {
+	p := h.c.peers.get(l.Name())
+	if p == nil || !p.link.CompareAndSwap(l, nil) {
+		return
+	}
+	p.mu.Lock()
+	p.last = l.LastFrame()
+	p.mu.Unlock()
+	h.c.linked.Add(-1)
+	p.out.dirty.Store(true)
+	h.c.log.Info("link is down", "peer", p.name, "reason", err)
+}
+
+// Frame takes one frame. Those that requests wait for are handled at once.
+func (h handler) Frame(l *link.Peer, kind byte, body []byte) {
+	c := h.c
+	p := c.peers.get(l.Name())
+	if p == nil || p.connected() != l {
+		return
+	}
+	r := wire.NewReader(body)
+	switch kind {
+	case wire.Reserve:
+		c.decide(p, l, &r)
+	case wire.Granted, wire.Refused:
+		p.calls.deliver(kind == wire.Granted, &r)
+	case wire.Changes:
+		c.change(p, &r)
+	case wire.HeldSet:
+		c.heldSet(p, &r)
+	case wire.Subtotals:
+		c.hearSubtotals(p, &r)
+	case wire.Ages:
+		c.hearAges(p, &r)
+	case wire.Ack:
+		c.acked(p, &r)
+	case wire.PageAck:
+		p.credits.hear(&r)
+	case wire.Digest:
+		c.put(p, &p.questions, kind, body)
+	case wire.Delta, wire.Page, wire.PageEnd, wire.Roster, wire.Facts:
+		c.put(p, &p.inbox, kind, body)
+	default:
+		c.metrics.malformed.WithLabelValues("unknown_kind").Inc()
+	}
+}
+
+// put hands a frame to a worker. What does not fit is found missing by a
+// comparison, which is begun when there is room again.
+func (c *Cluster) put(p *peer, m *mailbox, kind byte, body []byte) {
+	if !m.put(kind, body) {
+		c.metrics.dropped.Inc()
+		p.pull.want()
+	}
+}
+
+// malformed counts a frame that can't be read, and says so once a peer.
+func (c *Cluster) malformed(p *peer, kind byte) {
+	c.metrics.malformed.WithLabelValues("malformed").Inc()
+	if !p.complained.Swap(true) {
+		c.log.Warn("a peer's frame can't be read: it is skipped, as are others like it", "peer", p.name, "kind", kind)
+	}
+}

@@ -1,0 +1,187 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"time"
+
+	"kvca/cluster/link"
+	"kvca/cluster/wire"
+)
+
+// rosterEvery is the least time between two rosters, so that a fleet that starts
+// is told a few times and not once a backend.
+const rosterEvery = 100 * time.Millisecond
+
+// Bounds of what a peer may say of backends.
+const (
+	maxRoster     = 1 << 14
+	maxRosterName = 2048
+	rosterPart    = 500 // backends a frame
+)
+
+// rosterFrame is a part of a node's list of backends.
+type rosterFrame struct {
+	First    bool      `json:"first,omitempty"`
+	Ready    bool      `json:"ready,omitempty"` // the node knows what its peers know
+	Backends []Backend `json:"backends"`
+}
+
+// FleetChanged says that backends have come, gone or changed their health here.
+func (c *Cluster) FleetChanged() { c.fleetDue() }
+
+func (c *Cluster) fleetDue() { nudge(c.fleetChanged) }
+
+// tend follows the fleet until ctx ends: it tells the peers about backends here,
+// and does here what peers tell. It is the one goroutine that changes the fleet.
+func (c *Cluster) tend(ctx context.Context) {
+	pause := time.NewTimer(rosterEvery)
+	defer pause.Stop()
+	followed := make(map[string]bool) // drains that were done here
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-c.fleetChanged:
+		}
+		c.tellRoster()
+		c.followDrains(followed)
+		c.followRosters()
+		pause.Reset(rosterEvery)
+		select {
+		case <-ctx.Done():
+			return
+		case <-pause.C:
+		}
+	}
+}
+
+// tellRoster tells the peers, if the list has changed since, and new links anyway.
+func (c *Cluster) tellRoster() {
+	list := c.cfg.Fleet.Backends()
+	ready := c.Ready()
+	same := ready == c.rosterReady && slices.EqualFunc(list, c.roster, sameBackend)
+	c.roster, c.rosterReady = list, ready
+	for _, p := range c.peers.all() {
+		l := p.connected()
+		if l == nil || same && p.rosterTold == l {
+			continue
+		}
+		p.rosterTold = l
+		rest := list
+		for first := true; first || len(rest) > 0; first = false {
+			n := min(len(rest), rosterPart)
+			b, err := json.Marshal(rosterFrame{First: first, Ready: ready, Backends: rest[:n]})
+			if err != nil || !p.send(link.Deltas, wire.Roster, b) {
+				p.rosterTold = nil
+				break
+			}
+			rest = rest[n:]
+		}
+	}
+}
+
+func sameBackend(a, b Backend) bool {
+	models := slices.Equal(a.Models, b.Models)
+	return models && a.ID == b.ID && a.URL == b.URL && a.Weight == b.Weight && a.CacheTokens == b.CacheTokens &&
+		a.Health == b.Health && a.Learned == b.Learned
+}
+
+// hearRoster takes a peer's list, or a further part of it.
+func (c *Cluster) hearRoster(p *peer, body []byte) {
+	var f rosterFrame
+	if err := json.Unmarshal(body, &f); err != nil {
+		c.malformed(p, wire.Roster)
+		return
+	}
+	p.ready.Store(f.Ready)
+	p.mu.Lock()
+	if f.First {
+		p.roster = nil
+	}
+	for _, b := range f.Backends {
+		if len(p.roster) < maxRoster && b.ID != "" && len(b.ID)+len(b.URL) <= maxRosterName {
+			p.roster = append(p.roster, b)
+		}
+	}
+	p.mu.Unlock()
+	c.fleetDue()
+}
+
+// followDrains does here what operators did elsewhere, once each. What this
+// node's own operator does comes back as the same and changes nothing.
+func (c *Cluster) followDrains(followed map[string]bool) {
+	present := make(map[string]bool)
+	for _, b := range c.roster {
+		present[b.ID] = true
+	}
+	maps.DeleteFunc(followed, func(id string, _ bool) bool { return !present[id] })
+	for id, on := range c.facts.drains() {
+		if was, done := followed[id]; !present[id] || done && was == on {
+			continue
+		}
+		followed[id] = on
+		if err := c.cfg.Fleet.Drain(id, on); err != nil {
+			c.log.Warn("a peer's drain is not followed", "backend", id, "drain", on, "error", err)
+		}
+	}
+}
+
+// followRosters adds and removes learned backends, and looks at those whose health
+// a peer sees otherwise.
+func (c *Cluster) followRosters() {
+	named := make(map[string]Backend)
+	health := make(map[string]string)
+	for _, p := range c.peers.all() {
+		p.mu.Lock()
+		for _, b := range p.roster {
+			if !b.Learned {
+				named[b.ID] = b
+			}
+			health[b.ID] = b.Health
+		}
+		p.mu.Unlock()
+	}
+	own := make(map[string]Backend)
+	for _, b := range c.roster {
+		own[b.ID] = b
+		if _, ok := named[b.ID]; b.Learned && !ok {
+			c.remove(b.ID)
+		}
+		if h := health[b.ID]; h != "" && h != b.Health && c.hinted[b.ID] != h {
+			c.cfg.Fleet.Probe(b.ID)
+		}
+	}
+	c.hinted = health
+	if !c.cfg.LearnBackends {
+		return
+	}
+	for id, b := range named {
+		if _, ok := own[id]; !ok {
+			c.add(b)
+		}
+	}
+}
+
+func (c *Cluster) add(b Backend) {
+	if c.refusedBackends[b.ID] == b.URL {
+		return
+	}
+	b.Learned, b.Health = true, ""
+	if err := c.cfg.Fleet.Add(b); err != nil {
+		c.refusedBackends[b.ID] = b.URL
+		c.log.Warn("a peer's backend is not taken over", "backend", b.ID, "url", b.URL, "error", err)
+		return
+	}
+	c.log.Info("backend learned from a peer", "backend", b.ID, "url", b.URL)
+}
+
+func (c *Cluster) remove(id string) {
+	if err := c.cfg.Fleet.Remove(id); err != nil {
+		c.log.Warn("a learned backend is not removed", "backend", id, "error", err)
+		return
+	}
+	c.log.Info("backend removed: no peer names it any more", "backend", id)
+}

@@ -1,0 +1,35 @@
+package wire
+
+// Kinds of frames. A node skips kinds that it does not know.
+const (
+	// Reserve asks the owner of the candidates for a reservation.
+	Reserve byte = 1 + iota
+	// Granted answers Reserve: the request is booked.
+	Granted
+	// Refused answers Reserve: nothing is booked.
+	Refused
+	// Changes tells an owner what became of reservations.
+	Changes
+	// HeldSet tells an owner all that the sender holds there.
+	HeldSet
+	// Subtotals tells everyone how much the sender holds on which backends.
+	Subtotals
+	// Ages tells everyone how old the oldest location in a full mirror is.
+	Ages
+	// Delta carries what the sender has learned.
+	Delta
+	// Ack tells up to which delta the sender has applied.
+	Ack
+	// Digest asks for what the sender lacks, and says what it has.
+	Digest
+	// Page answers Digest with locations.
+	Page
+	// PageEnd ends the answer to Digest.
+	PageEnd
+	// PageAck tells how much of an answer is applied.
+	PageAck
+	// Roster tells which backends the sender knows and how it finds them.
+	Roster
+	// Facts tells the small facts that the sender knows.
+	Facts
+)
