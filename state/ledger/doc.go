@@ -53,7 +53,7 @@
 //   - Holds: MaxHeld of this node, and again MaxHeld of all peers together, about
 //     100 bytes each. Beyond that Reserve still chooses but books nothing and says
 //     so; Adopt and Replace leave out what has no room.
-//   - Tables: a row and a view per slot seen (104 bytes), and for each of at most
+//   - Tables: a row and a view per slot seen (88 bytes), and for each of at most
 //     MaxHolders two loads per slot seen (32 bytes), grown when needed: 35 MB with
 //     64 nodes and 16,384 backends. Drop frees a peer's.
 //   - Released ids: two generations of forgetAfter, which is how long a booking
