@@ -7,6 +7,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // caller is what a handler does for calls: a request with a number, and whoever
@@ -49,7 +51,7 @@ func (c *caller) call(p *Peer, body []byte, done chan struct{}) {
 }
 
 // loopback links two nodes over real sockets.
-func loopback(tb testing.TB, tlsOf func(name string) TLS, a, b Handler) {
+func loopback(tb testing.TB, tlsOf func(name string) TLS, a, b Handler) (la, lb *Links) {
 	addr := ""
 	for _, name := range []string{"b", "a"} {
 		ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -57,7 +59,7 @@ func loopback(tb testing.TB, tlsOf func(name string) TLS, a, b Handler) {
 			tb.Fatal(err)
 		}
 		self := hello(name, 1)
-		c := Config{Self: func() Hello { return self }, Listener: ln, Handler: b, TLS: tlsOf(name)}
+		c := Config{Self: func() Hello { return self }, Listener: ln, Handler: b, TLS: tlsOf(name), Registerer: prometheus.NewRegistry()}
 		if name == "a" {
 			c.Handler = a
 		}
@@ -68,7 +70,9 @@ func loopback(tb testing.TB, tlsOf func(name string) TLS, a, b Handler) {
 		l.SetPeers([]Target{{Name: "a"}, {Name: "b", Addr: addr}})
 		run(tb, l)
 		addr = ln.Addr().String()
+		la, lb = l, la
 	}
+	return la, lb
 }
 
 func plain(string) TLS { return nil }
@@ -124,4 +128,8 @@ func BenchmarkCall(b *testing.B) {
 	} {
 		b.Run(c.name, func(b *testing.B) { benchmarkCalls(b, c.callers, plain, c.waits) })
 	}
+	s := secretSource(b, oldSecret)
+	protected := func(string) TLS { return s }
+	b.Run("alone, TLS", func(b *testing.B) { benchmarkCalls(b, 1, protected, false) })
+	b.Run("64 callers, TLS", func(b *testing.B) { benchmarkCalls(b, 64, protected, false) })
 }

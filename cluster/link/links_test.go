@@ -426,8 +426,8 @@ func TestStrangersAreBounded(t *testing.T) {
 		b := h.start(t, "b", nil)
 		for i := range maxStrangers {
 			h.puppet(t, "b", hello(fmt.Sprint("x", i), 9)).discard()
+			synctest.Wait()
 		}
-		synctest.Wait()
 		c, _ := h.dial(context.Background(), "b")
 		p := newPuppet(t, c)
 		self := hello("one more", 9)
