@@ -29,7 +29,21 @@ func (f *facts) tellGeneration(id string, generation uint64) {
 	f.mu.Lock()
 	f.known[id] = max(f.known[id], generation)
 	f.mu.Unlock()
-	f.c.members.Tell(member.Fact{Kind: member.Generation, Subject: id, Version: generation, Value: generation, Origin: f.c.cfg.Node})
+	f.tell(member.Fact{Kind: member.Generation, Subject: id, Version: generation, Value: generation, Origin: f.c.cfg.Node})
+}
+
+// tell gives a fact of this node's to gossip, which reaches those that are not
+// linked, and to the links, which lose nothing.
+func (f *facts) tell(fact member.Fact) {
+	f.c.members.Tell(fact)
+	one, err := member.AppendFact(nil, &fact)
+	if err != nil {
+		return // gossip has said why
+	}
+	b := wire.AppendBytes(nil, one)
+	for _, p := range f.c.peers.all() {
+		p.send(link.Deltas, wire.Facts, b)
+	}
 }
 
 func (f *facts) tellDrain(id string, on bool) {
@@ -40,7 +54,7 @@ func (f *facts) tellDrain(id string, on bool) {
 	}
 	f.drained[id] = fact
 	f.mu.Unlock()
-	f.c.members.Tell(fact)
+	f.tell(fact)
 }
 
 // learn takes a fact that is new to this node. It runs on the membership's own

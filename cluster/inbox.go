@@ -121,6 +121,9 @@ func (c *Cluster) applyRun(run *wire.Run, extend bool, now time.Duration) (added
 		c.cfg.Map.Forget(e.slot, run.Hashes, 0)
 		return 0
 	}
+	if len(run.Hashes) == 0 {
+		return 0
+	}
 	c.metrics.runs.applied.Inc()
 	if !extend && run.Idle > e.horizon() {
 		return 0

@@ -271,6 +271,7 @@ func (a *answerer) stop() bool {
 func (a *answerer) sendBackend(e *entry, buckets *blockmap.Buckets) {
 	var cursor blockmap.Cursor
 	a.run = wire.Run{Key: e.key, Generation: e.generation.Load(), Hashes: a.run.Hashes[:0]}
+	a.append() // an empty run tells the generation, whatever is held
 	for done := false; !done && !a.stop(); {
 		done = a.c.cfg.Map.Page(&cursor, e.slot, buckets, e.horizon(), a.c.cfg.Now(), pageStep, a.emit)
 		a.endRun()
@@ -298,9 +299,12 @@ func (a *answerer) emit(parent, hash uint64, idle time.Duration) {
 }
 
 func (a *answerer) endRun() {
-	if len(a.run.Hashes) == 0 {
-		return
+	if len(a.run.Hashes) > 0 {
+		a.append()
 	}
+}
+
+func (a *answerer) append() {
 	if len(a.page) == 0 {
 		a.page = wire.AppendPage(a.page, a.round)
 	}
