@@ -35,12 +35,18 @@ func (c *cancelling) Write(p []byte) (int, error) {
 
 func TestStatusTable(t *testing.T) {
 	admin := answering(t, http.StatusOK, `{"node":"gw-1","cluster":"kvca","version":"1.2.3","ready":true,
-		"members":[{"name":"gw-1","address":"10.0.0.1:8080","state":"alive","ready":true,"boot":"x","lag_ms":0,"dirty":false},
-			{"name":"gw-2","address":"10.0.0.2:8080","state":"suspect","ready":false,"boot":"y","lag_ms":12.4,"dirty":true}],
-		"backends":[{"id":"gpu-1","url":"http://10.1.0.1:8000","models":["a","b"],"health":"healthy","owner":"gw-2","generation":1,
-			"active":3,"novel_blocks":40,"running":2,"waiting":1,"kv_usage":0.25}],
+		"members":[{"name":"gw-1","address":"10.0.0.1:7946","state":"alive","ready":true,"boot":"x","lag_ms":0,"dirty":false,
+				"link":"self","rtt_ms":0,"owned":1,"held":0,"client":"10.0.0.1:8080","admin":"10.0.0.1:8081","differs":""},
+			{"name":"gw-2","address":"10.0.0.2:7946","state":"suspect","ready":false,"boot":"y","lag_ms":12.4,"dirty":true,
+				"link":"down","rtt_ms":0.31,"owned":1,"held":2,"client":"10.0.0.2:8080","admin":"10.0.0.2:8081","differs":""},
+			{"name":"gw-3","address":"10.0.0.3:7946","state":"alive","ready":true,"boot":"z","lag_ms":3,"dirty":false,
+				"link":"up","rtt_ms":0.12,"owned":0,"held":0,"client":"10.0.0.3:8080","admin":"10.0.0.3:8081","differs":"policy cost there, two-phase here"}],
+		"backends":[{"id":"gpu-1","url":"http://10.1.0.1:8000","learned":false,"models":["a","b"],"health":"healthy",
+				"peers":{"gw-3":"healthy","gw-2":"unhealthy"},"owner":"gw-2","generation":1,
+				"active":3,"novel_blocks":40,"running":2,"waiting":1,"kv_usage":0.25},
+			{"id":"gpu-2","url":"http://10.1.0.2:8000","learned":true,"models":["a"],"health":"draining","peers":{},"owner":"gw-1","generation":4}],
 		"block_map":{"blocks":5,"locations":7,"bytes":1048576,"max_bytes":100663296,"expired":1,"evicted":2},
-		"reservations":{"held":3,"granted":10,"refused":1,"degraded":2},"divergence":{}}`)
+		"reservations":{"held":3,"granted":10,"refused":1,"degraded":2},"divergence":{"gw-2":40,"gw-3":0}}`)
 	out, errs, code := kvca(t, "", "status", "--admin", admin)
 	if code != 0 {
 		t.Fatal(errs)
