@@ -11,7 +11,7 @@ help: ## Print the targets.
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: run
-run: build ## Start the gateway on eight simulated backends and show it at work.
+run: build ## Start three nodes on eight simulated backends and show them at work.
 	bin/kvca demo
 
 .PHONY: build

@@ -4,7 +4,7 @@
 //	script   what is said: the same for the same seed, whoever is asked
 //	talk     one conversation: what was said so far, and the body of the next turn
 //	client   one turn: a streamed chat, timed and counted where a client sees it
-//	player   many conversations side by side against one gateway
+//	player   many conversations side by side against one gateway, over all its nodes
 //	tally    the sums, since the start and over the last ten seconds
 //	table    the sums of several gateways, in text
 //	screen   where the table goes: redrawn in place, or block by block

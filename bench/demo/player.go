@@ -3,6 +3,7 @@ package demo
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"sync"
 	"time"
@@ -14,11 +15,12 @@ const (
 	endGrace  = 5 * time.Second // for turns that are under way when the player is to end
 )
 
-// Player holds a script's conversations with one gateway: in each session one
-// after another, all sessions side by side.
+// Player holds a script's conversations with one gateway of one or more nodes: in
+// each session one after another, all sessions side by side.
 type Player struct {
-	// URL is where the gateway takes requests. It has its debug headers on.
-	URL    string
+	// URLs are where the gateway's nodes take requests; each turn goes to one of
+	// them at random. They have their debug headers on.
+	URLs   []string
 	Script Script
 	// Sessions is how many conversations there are at a time.
 	Sessions int
@@ -84,7 +86,7 @@ func (p *Player) converse(ctx, turns context.Context, t *talk) {
 func (p *Player) turn(turns context.Context, t *talk) error {
 	ctx, cancel := context.WithTimeoutCause(turns, turnLimit, fmt.Errorf("no whole answer within %v", turnLimit))
 	defer cancel()
-	a, err := chat(ctx, p.client, p.URL, t.ask())
+	a, err := chat(ctx, p.client, p.URLs[rand.IntN(len(p.URLs))], t.ask())
 	if turns.Err() != nil {
 		return turns.Err()
 	}

@@ -20,7 +20,7 @@ func play(t *testing.T, sessions int, handler func(stop func(), w http.ResponseW
 	defer stop()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { handler(stop, w, r) }))
 	defer server.Close()
-	p := Player{URL: server.URL, Script: small(), Sessions: sessions, Tally: NewTally()}
+	p := Player{URLs: []string{server.URL}, Script: small(), Sessions: sessions, Tally: NewTally()}
 	p.Run(ctx)
 	if ctx.Err() == context.DeadlineExceeded {
 		t.Fatal("the play was not ended")
@@ -78,4 +78,30 @@ func TestTurnsHaveGraceAtTheEnd(t *testing.T) {
 			t.Errorf("cut after %v: %v", time.Since(began), turns.Err())
 		}
 	})
+}
+
+func TestTurnsGoToEveryNode(t *testing.T) {
+	ctx, stop := context.WithTimeout(context.Background(), 20*time.Second)
+	defer stop()
+	var served [3]atomic.Int64
+	p := Player{Script: small(), Sessions: 4, Tally: NewTally()}
+	for i := range served {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set(headerBackend, "only")
+			io.WriteString(w, roleEvent+textEvent+usageEvent+doneEvent)
+			served[i].Add(1)
+			if served[0].Load() >= 10 && served[1].Load() >= 10 && served[2].Load() >= 10 {
+				stop()
+			}
+		}))
+		defer server.Close()
+		p.URLs = append(p.URLs, server.URL)
+	}
+	p.Run(ctx)
+	if ctx.Err() == context.DeadlineExceeded {
+		t.Fatalf("served %d, %d and %d", served[0].Load(), served[1].Load(), served[2].Load())
+	}
+	if c := p.Tally.Snapshot().Total; c.Errors != 0 || c.KeptShare() != 1 {
+		t.Errorf("%+v", c)
+	}
 }

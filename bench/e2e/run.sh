@@ -164,7 +164,7 @@ failed=0
 part_a() {
   local listen admin report=$work/part-a.md
   read -r listen admin < <(ports 2)
-  spawn gateway-a bin/kvca serve --simulate 3 --simulate-speed 50 --debug-headers \
+  spawn gateway-a bin/kvca serve --simulate 3 --simulate-speed 50 --debug-headers --gossip off \
     --listen "127.0.0.1:$listen" --admin "127.0.0.1:$admin"
   answers gateway-a "http://127.0.0.1:$admin/readyz" 10 || { failed=1; return; }
   checks 180 "$here/.venv/bin/python" "$here/clients.py" \
@@ -181,7 +181,7 @@ part_b() {
   say "starting two engines"
   answers a "http://127.0.0.1:$a/health" 400 && answers b "http://127.0.0.1:$b/health" 120 || { failed=1; return; }
   say "both engines answer after $((SECONDS - from)) s"
-  spawn gateway-b bin/kvca serve --debug-headers --backend "a=http://127.0.0.1:$a" --backend "b=http://127.0.0.1:$b" \
+  spawn gateway-b bin/kvca serve --debug-headers --gossip off --backend "a=http://127.0.0.1:$a" --backend "b=http://127.0.0.1:$b" \
     --listen "127.0.0.1:$listen" --admin "127.0.0.1:$admin"
   answers gateway-b "http://127.0.0.1:$admin/readyz" 10 || { failed=1; return; }
   checks 660 "$here/.venv/bin/python" "$here/engine.py" \

@@ -14,13 +14,14 @@ import (
 
 // demoSettings are what `kvca demo` can be told.
 type demoSettings struct {
-	// listen and admin are the addresses of the gateway; the one that it is
-	// compared with has ports of its own.
+	// listen and admin are the addresses of the gateway's first node; the others,
+	// and the gateway that it is compared with, have ports of their own.
 	listen, admin string
 	// anyListen and anyAdmin let an address that is taken be replaced by another
 	// port, where nobody asked for it.
 	anyListen, anyAdmin bool
 
+	nodes    int
 	backends int
 	sessions int
 	profile  string
@@ -33,6 +34,7 @@ type demoSettings struct {
 // the first token that are those of real ones; so many conversations keep eight
 // of them busy, and two cores well below their limit.
 const (
+	demoNodes    = 3
 	demoBackends = 8
 	demoSessions = 64
 	demoSpeed    = 1
@@ -41,13 +43,15 @@ const (
 func demoCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "demo",
-		Usage: "show a gateway at work on simulated backends, beside round-robin",
-		Description: "Runs two gateways in this process, one with the policy cost on --listen and one with round-robin, each in front\n" +
-			"of simulated backends of its own, and holds the same conversations with both. The table shows what the clients\n" +
-			"of each see. Needs no engine and no GPU. Ctrl-C ends it.",
+		Usage: "show a gateway of three nodes at work on simulated backends, beside round-robin",
+		Description: "Runs two gateways in this process, each in front of simulated backends of its own, and holds the same conversations\n" +
+			"with both. One is a cluster of --nodes nodes with the policy cost, the first of them on --listen, where each turn of\n" +
+			"a conversation goes to a random node; the other is a single node with round-robin. The table shows what the\n" +
+			"clients of each see. Needs no engine and no GPU. Ctrl-C ends it.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "listen", Usage: "`ADDRESS` for clients; another port if the default is taken", Value: "127.0.0.1:8080"},
 			&cli.StringFlag{Name: "admin", Usage: "`ADDRESS` of the admin API; another port if the default is taken", Value: "127.0.0.1:8081"},
+			&cli.IntFlag{Name: "nodes", Usage: "`N` nodes that route as one", Value: demoNodes},
 			&cli.IntFlag{Name: "backends", Usage: "`N` simulated backends for each gateway", Value: demoBackends},
 			&cli.IntFlag{Name: "sessions", Usage: "`N` conversations at a time with each gateway", Value: demoSessions},
 			&cli.StringFlag{Name: "profile", Usage: "`PROFILE` of the backends: 8b, 32b or 70b", Value: "8b"},
@@ -62,7 +66,7 @@ func demoCommand() *cli.Command {
 			d := &demoSettings{
 				listen: c.String("listen"), anyListen: !c.IsSet("listen"),
 				admin: c.String("admin"), anyAdmin: !c.IsSet("admin"),
-				backends: c.Int("backends"), sessions: c.Int("sessions"), profile: c.String("profile"),
+				nodes: c.Int("nodes"), backends: c.Int("backends"), sessions: c.Int("sessions"), profile: c.String("profile"),
 				speed: c.Float64("speed"), duration: c.Duration("duration"), script: demo.DefaultScript(demoModel, c.Uint64("seed")),
 			}
 			if err := d.check(); err != nil {
@@ -73,9 +77,10 @@ func demoCommand() *cli.Command {
 	}
 }
 
-// Bounds of what may be asked for: every session is a connection to each gateway,
+// Bounds of what may be asked for: every session is a connection to each node,
 // every backend a server.
 const (
+	maxDemoNodes    = 16
 	maxDemoBackends = 256
 	maxDemoSessions = 4096
 	maxDemoSpeed    = 200 // beyond it, simulated backends measure the machine
@@ -90,6 +95,7 @@ func (d *demoSettings) check() error {
 		}
 	}
 	_, err := engine.ProfileNamed(d.profile)
+	want(d.nodes >= 1 && d.nodes <= maxDemoNodes, "nodes", "%d: want 1 to %d", d.nodes, maxDemoNodes)
 	want(d.backends >= 1 && d.backends <= maxDemoBackends, "backends", "%d: want 1 to %d", d.backends, maxDemoBackends)
 	want(d.sessions >= 1 && d.sessions <= maxDemoSessions, "sessions", "%d: want 1 to %d", d.sessions, maxDemoSessions)
 	want(err == nil, "profile", "%v", err)
@@ -107,10 +113,9 @@ func runDemo(c *cli.Context, d *demoSettings) error {
 	if isTerminal(out) {
 		logs = screen // or the log would be written into the picture
 	}
-	log := slog.New(slog.NewTextHandler(logs, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	ctx, stop := untilSignal(c.Context, log)
+	ctx, stop := untilSignal(c.Context, slog.New(slog.DiscardHandler))
 	defer stop()
-	fleet, err := openFleet(d, log, screen)
+	fleet, err := openFleet(d, logs, screen)
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 	"time"
 
@@ -43,24 +44,29 @@ func playDemo(ctx context.Context, d *demoSettings, f *demoFleet, screen *demo.S
 
 // greet says where the gateway is and how to try it.
 func greet(w io.Writer, d *demoSettings, f *demoFleet) {
-	url, admin := f.gateways[0].ClientURL(), f.gateways[0].AdminURL()
-	fmt.Fprintf(w, `KVCA in front of %d simulated backends (%s, %g times real speed), beside round-robin in front of as many.
-%d conversations at a time with each, the same for both. Times are as the clients measure them.
+	nodes := f.gateways[0].nodes
+	url, admin := nodes[0].ClientURL(), nodes[0].AdminURL()
+	fmt.Fprintf(w, `KVCA, %d nodes that route as one in front of %d simulated backends (%s, %g times real speed), beside round-robin
+in front of as many. %d conversations at a time with each, the same for both; each turn goes to a random node.
+Times are as the clients measure them.
 
   base URL  %s/v1   model %s
-  status    %s/cluster/status
+  nodes     %s
+  status    kvca status --admin %s
 
 Try it:
 
   curl -si %s/v1/chat/completions -H 'Content-Type: application/json' -d '{"model":"%s","messages":[{"role":"user","content":"Hello"}]}'
 
-`, d.backends, d.profile, d.speed, d.sessions, url, demoModel, admin, url, demoModel)
+`, len(nodes), d.backends, d.profile, d.speed, d.sessions, url, demoModel,
+		strings.Join(f.gateways[0].clientURLs(), " "), admin, url, demoModel)
 }
 
 // board is the table on its screen.
 type board struct {
 	screen *demo.Screen
 	rows   []boardRow
+	nodes  []*node // of the gateway that is shown
 }
 
 type boardRow struct {
@@ -71,12 +77,12 @@ type boardRow struct {
 
 // cast gives each gateway its player and its row.
 func cast(d *demoSettings, f *demoFleet, screen *demo.Screen) (*board, []*demo.Player) {
-	b := &board{screen: screen}
+	b := &board{screen: screen, nodes: f.gateways[0].nodes}
 	var players []*demo.Player
 	for _, g := range f.gateways {
 		t := demo.NewTally(g.backendIDs()...)
 		b.rows = append(b.rows, boardRow{name: g.name, tally: t})
-		players = append(players, &demo.Player{URL: g.ClientURL(), Script: d.script, Sessions: d.sessions, Tally: t})
+		players = append(players, &demo.Player{URLs: g.clientURLs(), Script: d.script, Sessions: d.sessions, Tally: t})
 	}
 	return b, players
 }
@@ -111,6 +117,6 @@ func (b *board) draw() []demo.Row {
 			fmt.Fprintf(b.screen, "first error of %s: %v\n", r.name, err)
 		}
 	}
-	b.screen.Draw(demo.Table(list))
+	b.screen.Draw(demo.Table(list) + clusterLines(b.nodes))
 	return list
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"regexp"
@@ -18,7 +17,7 @@ import (
 // smallDemo is a demo whose users hardly think, on ports of its own.
 func smallDemo() *demoSettings {
 	d := &demoSettings{
-		listen: "127.0.0.1:0", admin: "127.0.0.1:0", backends: 8, sessions: 8, profile: "8b", speed: 10,
+		listen: "127.0.0.1:0", admin: "127.0.0.1:0", nodes: 3, backends: 8, sessions: 8, profile: "8b", speed: 10,
 		duration: 3 * time.Second, script: demo.DefaultScript(demoModel, 1),
 	}
 	d.script.ThinkMillis = demo.Span{Min: 20, Max: 60}
@@ -28,16 +27,16 @@ func smallDemo() *demoSettings {
 // inFleet calls play with the gateways of d running, and ends them.
 func inFleet(t *testing.T, d *demoSettings, play func(context.Context, *demoFleet)) {
 	t.Helper()
-	f, err := openFleet(d, slog.New(slog.DiscardHandler), io.Discard)
+	f, err := openFleet(d, io.Discard, io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := f.run(t.Context(), func(ctx context.Context) { play(ctx, f) }); err != nil {
 		t.Fatal(err)
 	}
-	for _, g := range f.gateways {
-		if held := g.loads.Held(); held != 0 {
-			t.Errorf("%s: %d reservations are left", g.name, held)
+	for _, n := range f.nodes() {
+		if held := n.loads.Held(); held != 0 {
+			t.Errorf("%s: %d reservations are left", n.settings.proxy.Node, held)
 		}
 	}
 }
@@ -59,7 +58,7 @@ func TestDemoShowsWhatTheCacheIsWorth(t *testing.T) {
 		t.Errorf("kept %.2f against %.2f, cached %.2f against %.2f",
 			cost.KeptShare(), robin.KeptShare(), cost.CachedShare(), robin.CachedShare())
 	}
-	for _, want := range []string{"kvca (cost)", "round-robin", "sim-7", "since the start"} {
+	for _, want := range []string{"kvca (cost)", "round-robin", "sim-7", "since the start", "of 3 nodes", "degraded"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, &out)
 		}
@@ -130,8 +129,8 @@ func TestDemoTakesAnotherPortOnlyForDefaults(t *testing.T) {
 }
 
 func TestDemoSaysAllThatIsWrong(t *testing.T) {
-	_, errs, code := kvca(t, "", "demo", "--backends", "0", "--sessions", "5000", "--profile", "9b", "--speed", "NaN", "--duration", "-1s")
-	for _, want := range []string{"--backends: 0", "--sessions: 5000", "--profile", "8b, 32b or 70b", "--speed: NaN", "--duration: -1s"} {
+	_, errs, code := kvca(t, "", "demo", "--nodes", "17", "--backends", "0", "--sessions", "5000", "--profile", "9b", "--speed", "NaN", "--duration", "-1s")
+	for _, want := range []string{"--nodes: 17", "--backends: 0", "--sessions: 5000", "--profile", "8b, 32b or 70b", "--speed: NaN", "--duration: -1s"} {
 		if code != 1 || !strings.Contains(errs, want) {
 			t.Errorf("code %d, no %q in\n%s", code, want, errs)
 		}

@@ -8,15 +8,17 @@ import (
 )
 
 // Bounds of a shutdown beyond what the operator sets: how long handlers have to
-// return once their connections are cut, and scrapers to finish.
+// return once their connections are cut, peers to be told, and scrapers to finish.
 const (
 	handlerGrace = 5 * time.Second
 	adminGrace   = time.Second
+	leaveGrace   = 2 * time.Second
 )
 
 // drain takes the node out of service: it says so, gives load balancers time to
-// notice, lets requests end, and cuts what has not ended in time. The admin API
-// answers until the last client is gone.
+// notice, lets requests end, and cuts what has not ended in time. Then nothing is
+// held here any more, and it leaves its cluster. The admin API answers until that is
+// over.
 func (n *node) drain(failed <-chan error) {
 	n.draining.Store(true)
 	n.log.Info("draining", "delay", n.settings.drainDelay, "timeout", n.settings.drainTimeout, "in_flight", n.proxy.InFlight())
@@ -32,6 +34,9 @@ func (n *node) drain(failed <-chan error) {
 		n.log.Warn("requests cut", "in_flight", n.proxy.InFlight(), "timeout", n.settings.drainTimeout)
 		n.client.Close()
 		n.visitors.wait(handlerGrace)
+	}
+	if n.peers != nil {
+		n.peers.leave()
 	}
 	_ = shutdown(n.admin, adminGrace) // Close cuts what is left
 	n.log.Info("drained")

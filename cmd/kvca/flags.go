@@ -70,7 +70,7 @@ func (f *optionFlag) String() string {
 	switch {
 	case f.o.repeats:
 		more = "; may be repeated"
-	case !f.o.isSwitch():
+	case !f.o.isSwitch(), f.o.shown != "":
 		more = fmt.Sprintf(" (default: %s)", f.o.defaultText())
 	}
 	return fmt.Sprintf("%s\t%s%s [$%s]", form, f.o.usage, more, f.o.variable())

@@ -33,13 +33,16 @@ type node struct {
 	client, admin                 *http.Server
 	visitors, adminVisitors       visitors
 
+	metrics   *prometheus.Registry
 	locations *blockmap.Map
 	loads     *ledger.Ledger
+	peers     *peers // nil for a node that has none
 	router    *router.Router
 	pool      *backend.Pool
 	proxy     *proxy.Proxy
 	engines   []*embedded
 
+	boot     uint64 // of this run of the process
 	draining atomic.Bool
 	close    sync.Once
 }
@@ -48,8 +51,8 @@ type node struct {
 // it.
 func newNode(s *settings, log *slog.Logger) (*node, error) {
 	own := *s
-	n := &node{settings: &own, log: log}
-	for _, step := range []func() error{n.listen, n.openEngines, n.assemble} {
+	n := &node{settings: &own, log: log, boot: uint64(time.Now().UnixNano())}
+	for _, step := range []func() error{n.listen, n.openEngines, n.openState, n.openPeers, n.assemble} {
 		if err := step(); err != nil {
 			n.Close()
 			return nil, err
@@ -92,37 +95,65 @@ func (n *node) openEngines() error {
 	return nil
 }
 
-// assemble makes the parts, from the core outwards.
-func (n *node) assemble() (err error) {
-	metrics := prometheus.NewRegistry()
-	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	s := n.settings
-	s.router.Registerer, s.pool.Registerer, s.proxy.Registerer = metrics, metrics, metrics
-	s.pool.Logger, s.proxy.Logger = n.log, n.log
-
+// openState makes the core.
+func (n *node) openState() (err error) {
+	n.metrics = prometheus.NewRegistry()
+	n.metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	n.loads = ledger.New()
-	if n.locations, err = blockmap.New(s.blocks); err != nil {
+	n.locations, err = blockmap.New(n.settings.blocks)
+	return err
+}
+
+// assemble makes the parts around the core, outwards.
+func (n *node) assemble() (err error) {
+	s := n.settings
+	s.router.Registerer, s.pool.Registerer, s.proxy.Registerer = n.metrics, n.metrics, n.metrics
+	s.pool.Logger, s.proxy.Logger = n.log, n.log
+	if n.router, err = router.New(s.router, n.routerLoads(), n.routerLocations()); err != nil {
 		return err
 	}
-	if n.router, err = router.New(s.router, router.LocalLoads(n.loads, s.proxy.Node), n.locations); err != nil {
-		return err
-	}
-	if n.pool, err = backend.NewPool(s.pool, n.router); err != nil {
+	if n.pool, err = n.openPool(); err != nil {
 		return err
 	}
 	if n.proxy, err = proxy.New(s.proxy, n.router, n.pool); err != nil {
 		return err
 	}
-	if err = n.proxy.RegisterState(metrics, n.locations, n.loads); err != nil {
+	if err = n.proxy.RegisterState(n.metrics, n.locations, n.loads); err != nil {
 		return err
 	}
+	if n.peers != nil {
+		if err = n.proxy.RegisterCluster(n.metrics, n.peers); err != nil {
+			return err
+		}
+	}
 	n.client = proxy.NewHTTPServer(n.visitors.count(n.proxy), n.log)
-	n.admin = proxy.NewHTTPServer(n.adminVisitors.count(proxy.NewAdmin(proxy.AdminConfig{
-		Proxy: n.proxy, Map: n.locations, Ledger: n.loads, Gatherer: metrics,
-		Draining: n.draining.Load, Client: n.clientListener.Addr().String(), Admin: n.adminListener.Addr().String(),
-		Boot: strconv.FormatInt(time.Now().UnixNano(), 36),
-	})), n.log)
+	n.admin = proxy.NewHTTPServer(n.adminVisitors.count(proxy.NewAdmin(n.adminConfig())), n.log)
 	return nil
+}
+
+func (n *node) adminConfig() proxy.AdminConfig {
+	c := proxy.AdminConfig{
+		Proxy: n.proxy, Map: n.locations, Ledger: n.loads, Gatherer: n.metrics,
+		Draining: n.draining.Load, Boot: bootName(n.boot),
+		Client: n.shown(n.clientListener), Admin: n.shown(n.adminListener),
+	}
+	if n.peers != nil {
+		c.Cluster = n.peers
+	}
+	return c
+}
+
+// bootName is how people see the number of a process's run.
+func bootName(boot uint64) string { return strconv.FormatUint(boot, 36) }
+
+// shown is a listener's address as others may use it, as far as is known.
+func (n *node) shown(l net.Listener) string {
+	address := l.Addr().String()
+	host := n.settings.cluster.advertise
+	if _, port, err := net.SplitHostPort(address); err == nil && host != "" && isUnspecified(address) {
+		return net.JoinHostPort(host, port)
+	}
+	return address
 }
 
 // Run serves until ctx ends, then drains, and returns when nothing of the node
@@ -140,11 +171,14 @@ func (n *node) Run(ctx context.Context) error {
 		return err
 	}
 	work.Go(func() { n.router.Run(background) })
-	failed := make(chan error, 2)
+	failed := make(chan error, 3)
+	if n.peers != nil {
+		work.Go(func() { failed <- n.peers.run(background) })
+	}
 	work.Go(func() { failed <- serveHTTP("admin", n.admin, n.adminListener) })
 	work.Go(func() { failed <- serveHTTP("listen", n.client, n.clientListener) })
 	n.log.Info("serving", "clients", n.ClientURL(), "admin", n.AdminURL(), "node", n.settings.proxy.Node,
-		"cluster", n.settings.proxy.Cluster, "backends", len(n.pool.All()), "version", n.settings.proxy.Version)
+		"cluster", n.settings.proxy.Cluster, "gossip", n.gossip(), "backends", len(n.pool.All()), "version", n.settings.proxy.Version)
 	select {
 	case err := <-failed:
 		return err
@@ -165,7 +199,7 @@ func (n *node) addBackends() error {
 			return err
 		}
 	}
-	if len(list) == 0 {
+	if len(list) == 0 && !(n.peers != nil && n.settings.learns()) {
 		n.log.Warn("no backends: add some with --backend, with --simulate, or by POST " + n.AdminURL() + "/backends")
 	}
 	return nil
@@ -196,6 +230,9 @@ func (n *node) Close() {
 		n.adminVisitors.wait(handlerGrace)
 		if n.pool != nil {
 			n.pool.Close()
+		}
+		if n.peers != nil {
+			n.peers.close()
 		}
 		for _, e := range n.engines {
 			e.listener.Close()

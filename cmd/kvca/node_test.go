@@ -25,10 +25,11 @@ type running struct {
 	http  *http.Client
 }
 
-// run starts a node on ports of its own.
-func run(t *testing.T, flags map[string][]string) *running {
+// onItsOwn are settings of a node that has ports of its own and no peers, unless
+// flags say otherwise.
+func onItsOwn(t *testing.T, flags map[string][]string) *settings {
 	t.Helper()
-	given := map[string][]string{"listen": {"127.0.0.1:0"}, "admin": {"127.0.0.1:0"}}
+	given := map[string][]string{"listen": {"127.0.0.1:0"}, "admin": {"127.0.0.1:0"}, "gossip": {"off"}}
 	for name, values := range flags {
 		given[name] = values
 	}
@@ -36,6 +37,13 @@ func run(t *testing.T, flags map[string][]string) *running {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return s
+}
+
+// run starts a node on ports of its own.
+func run(t *testing.T, flags map[string][]string) *running {
+	t.Helper()
+	s := onItsOwn(t, flags)
 	n, err := newNode(s, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
@@ -226,29 +234,28 @@ func TestTakenAddressIsNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	s, err := resolve(sources{flag: flagsAre(map[string][]string{"listen": {"127.0.0.1:0"}, "admin": {l.Addr().String()}})})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n, err := newNode(s, slog.New(slog.DiscardHandler)); err == nil {
-		n.Close()
-		t.Error("no error")
-	} else if !strings.Contains(err.Error(), "--admin") || !strings.Contains(err.Error(), l.Addr().String()) {
-		t.Errorf("error is %v", err)
+	for _, flag := range []string{"listen", "admin", "link", "gossip"} {
+		flags := map[string][]string{"gossip": {"127.0.0.1:0"}, "link": {"127.0.0.1:0"}}
+		flags[flag] = []string{l.Addr().String()}
+		if n, err := newNode(onItsOwn(t, flags), slog.New(slog.DiscardHandler)); err == nil {
+			n.Close()
+			t.Errorf("--%s: no error", flag)
+		} else if !strings.Contains(err.Error(), "--"+flag) || !strings.Contains(err.Error(), l.Addr().String()) {
+			t.Errorf("--%s: error is %v", flag, err)
+		}
 	}
 }
 
 func TestNodeThatWasNotRunLeavesNothing(t *testing.T) {
-	s, err := resolve(sources{flag: flagsAre(map[string][]string{"listen": {"127.0.0.1:0"}, "admin": {"127.0.0.1:0"}, "simulate": {"1"}})})
-	if err != nil {
-		t.Fatal(err)
+	for _, gossip := range []string{"off", "127.0.0.1:0"} {
+		s := onItsOwn(t, map[string][]string{"gossip": {gossip}, "link": {"127.0.0.1:0"}, "simulate": {"1"}})
+		n, err := newNode(s, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.Close()
+		n.Close()
 	}
-	n, err := newNode(s, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	n.Close()
-	n.Close()
 }
 
 func TestVisitorsAreWaitedFor(t *testing.T) {

@@ -41,7 +41,7 @@ func (o *option) isSwitch() bool { return o.value == "" }
 // defaultText is the default for people.
 func (o *option) defaultText() string {
 	if o.isSwitch() {
-		return cmp.Or(o.def, "false")
+		return cmp.Or(o.shown, o.def, "false")
 	}
 	return cmp.Or(o.shown, o.def)
 }

@@ -20,7 +20,7 @@ func TestSignalDrainsTheProcess(t *testing.T) {
 	go func() {
 		app := newApp(strings.NewReader(""), io.Discard, w)
 		code <- report(io.Discard, app.RunContext(context.Background(), []string{
-			"kvca", "serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--simulate", "2", "--node-name", "here",
+			"kvca", "serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--gossip", "127.0.0.1:0", "--link", "127.0.0.1:0", "--simulate", "2", "--node-name", "here",
 		}))
 		w.Close()
 	}()

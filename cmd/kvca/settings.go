@@ -24,6 +24,7 @@ type settings struct {
 	pool          backend.PoolConfig
 	blocks        blockmap.Config
 	backends      []backend.Config
+	cluster       clusterSettings
 
 	// hashKey is the key that a file gave, nil to derive it from the cluster's
 	// name.
@@ -73,7 +74,22 @@ func (s *settings) finish() []error {
 	for _, err := range []error{s.router.Validate(), s.proxy.Validate(), s.pool.Validate()} {
 		faults = append(faults, leaves(err)...)
 	}
+	faults = append(faults, s.cluster.finish()...)
+	if s.cluster.open() {
+		s.warnOfOpenPorts()
+	}
 	return faults
+}
+
+// warnOfOpenPorts tells what is in the clear towards the network.
+func (s *settings) warnOfOpenPorts() {
+	switch c := &s.cluster; {
+	case c.secretFile != "":
+	case c.certFile != "":
+		s.warn("gossip is neither encrypted nor authenticated: whoever reaches %s can pose as a node; set --cluster-secret-file", c.gossip)
+	default:
+		s.warn("the cluster's ports are neither encrypted nor authenticated: whoever reaches %s and %s can pose as a node; set --cluster-secret-file", c.gossip, c.link)
+	}
 }
 
 func (s *settings) warn(format string, args ...any) {

@@ -1,0 +1,174 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"syscall"
+
+	"kvca/cluster"
+	"kvca/cluster/link"
+	"kvca/cluster/member"
+	"kvca/cluster/secret"
+	"kvca/proxy"
+	"kvca/proxy/backend"
+	"kvca/router"
+)
+
+// peers is the node's part in its cluster. Its sockets are open from the
+// beginning: it has to be run, or closed.
+type peers struct {
+	*cluster.Cluster
+	fleet *fleet
+	// watches look at files of secrets until their context ends.
+	watches []func(context.Context)
+	ran     atomic.Bool
+}
+
+// openPeers makes the node's part in its cluster, if it is to have one.
+func (n *node) openPeers() error {
+	c := &n.settings.cluster
+	if c.gossip == "" {
+		return nil
+	}
+	p := &peers{fleet: new(fleet)}
+	keys, tls, err := p.openSecrets(n)
+	if err != nil {
+		return err
+	}
+	l, err := net.Listen("tcp", c.link)
+	if err != nil {
+		return taken("link", err)
+	}
+	s := n.settings
+	p.Cluster, err = cluster.New(cluster.Config{
+		Node: s.proxy.Node, Cluster: s.proxy.Cluster, Boot: n.boot, BlockSize: s.router.BlockSize, HashKey: s.proxy.Key,
+		Gossip: c.gossip, Link: l, Advertise: c.advertise, Join: c.join,
+		MixedBlockSizes: c.mixedBlockSizes, LearnBackends: s.learns(), OwnerBudget: c.ownerBudget,
+		Client: n.shown(n.clientListener), Admin: n.shown(n.adminListener),
+		Keys: keys, TLS: tls, Ledger: n.loads, Map: n.locations, Fleet: p.fleet,
+		Logger: n.log, Registerer: n.metrics, Now: s.router.Now, Rand: s.router.Rand,
+	})
+	if err != nil {
+		l.Close()
+		return taken("gossip", err)
+	}
+	n.peers = p
+	return nil
+}
+
+// openSecrets reads what the cluster's ports are protected by. Where there are
+// certificates they are for the links, and the secret for gossip.
+func (p *peers) openSecrets(n *node) (keys member.KeySource, tls link.TLS, err error) {
+	c := &n.settings.cluster
+	if c.secretFile != "" {
+		source, err := secret.Open(c.secretFile, n.log)
+		if err != nil {
+			return nil, nil, fmt.Errorf("--cluster-secret-file: %w", err)
+		}
+		keys, tls = source, source
+		p.watches = append(p.watches, func(ctx context.Context) { source.Run(ctx, nil) })
+	}
+	if c.certFile != "" {
+		certs, err := secret.Certificates(c.certFile, c.keyFile, c.caFile, n.log)
+		if err != nil {
+			return nil, nil, fmt.Errorf("--cluster-cert: %w", err)
+		}
+		tls = certs
+		p.watches = append(p.watches, certs.Run)
+	}
+	return keys, tls, nil
+}
+
+// taken explains an address of the cluster that can't be opened. Who ran two
+// nodes on one host before there were such ports has to be told of them.
+func taken(flag string, err error) error {
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return fmt.Errorf("open --%s: %w: want --gossip and --link of its own for each node of a host, or --gossip off", flag, err)
+	}
+	return fmt.Errorf("open --%s: %w", flag, err)
+}
+
+// run takes part in the cluster until ctx ends.
+func (p *peers) run(ctx context.Context) error {
+	p.ran.Store(true)
+	var work sync.WaitGroup
+	defer work.Wait()
+	for _, watch := range p.watches {
+		work.Go(func() { watch(ctx) })
+	}
+	if err := p.Run(ctx); err != nil {
+		return fmt.Errorf("cluster: %w", err)
+	}
+	return nil
+}
+
+// close gives back what a node that was not run has opened.
+func (p *peers) close() {
+	if p.ran.Swap(true) {
+		return
+	}
+	over, cancel := context.WithCancel(context.Background())
+	cancel()
+	_ = p.Run(over) // it ends at once, with nothing to tell
+}
+
+// leave says goodbye, once nothing is held here any more.
+func (p *peers) leave() {
+	ctx, cancel := context.WithTimeout(context.Background(), leaveGrace)
+	defer cancel()
+	p.Leave(ctx)
+}
+
+// gossip is where peers find the node, off for one that has none.
+func (n *node) gossip() string {
+	if n.peers == nil {
+		return off
+	}
+	return n.peers.Cluster.Status().Members[0].Address
+}
+
+// Status is the cluster as the admin API shows it.
+func (p *peers) Status() proxy.ClusterStatus {
+	s := p.Cluster.Status()
+	members := make([]proxy.Member, len(s.Members))
+	for i, m := range s.Members {
+		members[i] = proxy.Member{
+			Name: m.Name, Address: m.Address, State: m.State, Ready: m.Ready, Boot: m.Boot, LagMS: m.LagMS, Dirty: m.Dirty,
+			Link: m.Link, RTTMS: m.RTTMS, Owned: m.Owned, Held: m.HeldThere, Client: m.Client, Admin: m.Admin, Differs: m.Differs,
+		}
+	}
+	return proxy.ClusterStatus{
+		Members: members, Owner: s.Owners, Generation: s.Generation, Health: s.Health,
+		Refused: s.Refused, Degraded: s.Degraded, Divergence: s.Divergence,
+	}
+}
+
+func (n *node) routerLoads() router.Loads {
+	if n.peers == nil {
+		return router.LocalLoads(n.loads, n.settings.proxy.Node)
+	}
+	return n.peers.Loads()
+}
+
+func (n *node) routerLocations() router.Locations {
+	if n.peers == nil {
+		return n.locations
+	}
+	return n.peers.Locations()
+}
+
+// openPool makes the pool, which tells the router what it finds, and the cluster
+// where there is one.
+func (n *node) openPool() (*backend.Pool, error) {
+	if n.peers == nil {
+		return backend.NewPool(n.settings.pool, n.router)
+	}
+	n.settings.pool.OnChange = n.peers.FleetChanged
+	pool, err := backend.NewPool(n.settings.pool, slots{n.router, n.peers.Cluster})
+	n.peers.fleet.pool = pool
+	return pool, err
+}
