@@ -88,6 +88,9 @@ func (f *frameReader) peek() (size int, whole bool, err error) {
 func (f *frameReader) fill(size int) error {
 	if f.start == f.end {
 		f.start, f.end = 0, 0
+		if len(f.buf) > baseBuffer {
+			f.buf = nil
+		}
 	}
 	if f.start+size > len(f.buf) {
 		f.makeRoom(size)
@@ -104,6 +107,12 @@ func (f *frameReader) fill(size int) error {
 		return io.ErrUnexpectedEOF
 	}
 	return err
+}
+
+// widen is for after the handshake: frames may be long, and a buffer takes many.
+func (f *frameReader) widen() {
+	f.limit = MaxFrame
+	f.makeRoom(frameHead)
 }
 
 // makeRoom moves what is there to the front of a buffer of fitting size: before

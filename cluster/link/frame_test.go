@@ -51,6 +51,21 @@ func (s *shortReader) Read(b []byte) (int, error) {
 	return s.r.Read(b[:min(len(b), most)])
 }
 
+func TestLongFrameKeepsNoBuffer(t *testing.T) {
+	stream := appendFrame(nil, 1, MaxFrame-1, make([]byte, MaxFrame-1))
+	stream = appendFrame(stream, 2, 0)
+	in := frameReader{r: bytes.NewReader(stream), limit: maxHello}
+	in.widen()
+	for range 2 {
+		if _, _, err := in.next(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(in.buf) != baseBuffer {
+		t.Errorf("the buffer has %d bytes", len(in.buf))
+	}
+}
+
 func TestBrokenOffFrameIsNoEnd(t *testing.T) {
 	in := frameReader{r: bytes.NewReader(appendFrame(nil, 1, 3, []byte("ab"))), limit: MaxFrame}
 	if _, _, err := in.next(); !errors.Is(err, io.ErrUnexpectedEOF) {

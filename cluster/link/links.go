@@ -247,7 +247,7 @@ func (l *Links) serve(p *Peer) error {
 // run is the life of an admitted link.
 func (p *Peer) run() error {
 	l, h := p.l, p.l.c.Handler
-	p.in.limit = MaxFrame
+	p.in.widen()
 	p.in.read = func() { p.lastFrame.Store(p.since()) }
 	p.in.read()
 	p.lastSent.Store(p.since())

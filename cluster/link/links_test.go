@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 )
 
 func pair(t *testing.T, h *hub) (a, b *node) {
@@ -184,6 +187,7 @@ func TestRepliesToABurstGoOutTogether(t *testing.T) {
 		b.SetPeers([]Target{{Name: "a", Boot: 9}})
 		p := h.puppet(t, "b", hello("a", 9))
 		p.expect(kindPing)
+		synctest.Wait() // or the writer would still be at it
 		var burst []byte
 		for i := range 50 {
 			burst = appendFrame(burst, 1, 2, fmt.Appendf(nil, "%02d", i))
@@ -476,6 +480,18 @@ func TestSendAfterDownIsFalse(t *testing.T) {
 		settle(time.Second)
 		if p.Send(Urgent, 1, nil) || p.Queued(Urgent) != 0 {
 			t.Error("sent on a link that is down")
+		}
+	})
+}
+
+func TestMetricsAreWellNamed(t *testing.T) {
+	bubble(t, func(t *testing.T, h *hub) {
+		a, _ := pair(t, h)
+		page := httptest.NewRecorder()
+		promhttp.HandlerFor(a.reg, promhttp.HandlerOpts{}).ServeHTTP(page, httptest.NewRequest("GET", "/", nil))
+		problems, err := promlint.New(page.Body).Lint()
+		if err != nil || len(problems) > 0 {
+			t.Errorf("%v %v", problems, err)
 		}
 	})
 }
