@@ -11,9 +11,6 @@ import (
 	"kvca/state/ledger"
 )
 
-// skip is for how long an owner that did not answer in time is not asked.
-const skip = 250 * time.Millisecond
-
 // Why a decision is degraded: a closed set, since metrics use it as a label.
 const (
 	whyDown     = "down"     // there is no link to the owner
@@ -105,7 +102,7 @@ func (a *attempt) ask(ctx context.Context, place int, bound float64) (g ledger.G
 	switch {
 	case p == nil || p.connected() == nil:
 		return g, false, whyDown
-	case int64(now) < p.skipUntil.Load():
+	case p.patience.hung(now):
 		return g, false, whyHung
 	case now >= a.end:
 		return g, false, whyTimeout
@@ -117,10 +114,11 @@ func (a *attempt) ask(ctx context.Context, place int, bound float64) (g ledger.G
 	why = k.wait(ctx, a.end-now)
 	if why != "" && !p.calls.end(a.o.ID, k) {
 		if a.uncertain = p; why == whyTimeout {
-			p.skipUntil.Store(int64(c.cfg.Now() + skip))
+			p.patience.missed(now, c.cfg.Now())
 		}
 		return g, false, why
 	}
+	p.patience.answered()
 	c.metrics.ownerCall.Observe((c.cfg.Now() - now).Seconds())
 	g, done, why = a.answered(place, k)
 	p.calls.end(a.o.ID, k) // now that it is booked here
@@ -203,31 +201,13 @@ func (a *attempt) question(bound float64) {
 	a.s.frame = b
 }
 
-// shortlist moves the cheapest candidates to the front and returns them. It draws
-// among equals by where the tie says to begin.
+// shortlist is the cheapest candidates, drawn among equals by the tie.
 func (a *attempt) shortlist() []ledger.Candidate {
-	list := a.s.order.Candidates
-	scores := make([]float64, len(list))
-	for i := range list {
-		scores[i] = a.c.cfg.Ledger.Score(&a.s.order, i)
+	s, list := a.s, a.s.order.Candidates
+	s.short = a.c.cfg.Ledger.Shortlist(&s.order, maxOffers, int(a.o.Tie%uint64(len(list))), s.short[:0])
+	s.offers = s.offers[:0]
+	for _, i := range s.short {
+		s.offers = append(s.offers, list[i])
 	}
-	begin := int(a.o.Tie % uint64(len(list)))
-	order := make([]int, len(list))
-	for i := range order {
-		order[i] = (begin + i) % len(list)
-	}
-	slices.SortStableFunc(order, func(x, y int) int {
-		switch {
-		case scores[x] < scores[y]:
-			return -1
-		case scores[x] > scores[y]:
-			return 1
-		}
-		return 0
-	})
-	short := make([]ledger.Candidate, maxOffers)
-	for i := range short {
-		short[i] = list[order[i]]
-	}
-	return short
+	return s.offers
 }

@@ -50,6 +50,7 @@ type Cluster struct {
 	scratches sync.Pool
 	started   time.Duration
 	ready     atomic.Bool
+	followed  atomic.Bool // a peer's backends are known here
 
 	changed      chan struct{} // a change waits to be told
 	fleetChanged chan struct{}
@@ -284,15 +285,15 @@ func (c *Cluster) isWarm() bool {
 	if len(live) == 0 {
 		return true
 	}
+	if c.cfg.LearnBackends && !c.followed.Load() {
+		return false
+	}
 	for _, m := range live {
 		p := c.peers.get(m.Name)
 		if p == nil {
 			continue
 		}
-		p.pull.mu.Lock()
-		done := p.pull.done
-		p.pull.mu.Unlock()
-		if l := p.connected(); done > 0 || l != nil && !c.shares(l) {
+		if l := p.connected(); p.pull.complete() || l != nil && !c.shares(l) {
 			return true
 		}
 	}

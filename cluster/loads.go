@@ -23,8 +23,11 @@ type scratch struct {
 	best  []ledger.Best
 	order ledger.Order // the candidates of one owner
 	index []int32      // their places in the whole order
-	frame []byte
-	call  *call
+	short []int32
+	// offers are the candidates of the short list.
+	offers []ledger.Candidate
+	frame  []byte
+	call   *call
 }
 
 // maxAsks is how often owners are asked with a bound; then comes one without.

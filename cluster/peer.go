@@ -24,20 +24,18 @@ type peer struct {
 
 	// link is the link now, nil while there is none.
 	link atomic.Pointer[link.Peer]
-	// skipUntil is until when this node does not ask it for reservations: it
-	// did not answer in time. In nanoseconds of Config.Now.
-	skipUntil atomic.Int64
 	// complained is whether a malformed frame of it was logged.
 	complained atomic.Bool
 	// ready is whether it says that it knows what its peers know.
 	ready atomic.Bool
 
-	calls   calls
-	changes changes
-	out     sending
-	in      receiving
-	pull    pull
-	credits credit
+	calls    calls
+	patience patience
+	changes  changes
+	out      sending
+	in       receiving
+	pull     pull
+	credits  credit
 
 	// inbox takes what is applied in order, questions what is answered at
 	// length, both off the link's reader.

@@ -63,6 +63,13 @@ func (u *pull) begin() {
 	u.round, u.wanted = 0, true
 }
 
+// complete is whether all that the peer had is here.
+func (u *pull) complete() bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.done > 0 && u.round == 0 && !u.wanted
+}
+
 // start is whether a comparison is to be made now, under which number, and for
 // how many locations.
 func (u *pull) start(now time.Duration, number uint64, routine bool) (limit int, ok bool) {
@@ -97,13 +104,17 @@ func (c *Cluster) compare(now time.Duration) {
 	if float64(stats.Bytes) > fullShare*float64(stats.MaxBytes)*7/8 {
 		return
 	}
+	digested := false
 	for i, p := range peers {
 		c.rounds++
 		limit, ok := p.pull.start(now, c.rounds, i == routine)
 		if !ok {
 			continue
 		}
-		c.cfg.Map.Digest(c.digest, now, c.digestible)
+		if !digested {
+			c.cfg.Map.Digest(c.digest, now, c.digestible)
+			digested = true
+		}
 		p.send(link.Bulk, wire.Digest, wire.AppendDigest(nil, c.rounds, limit, c.digest))
 		c.metrics.comparisons.Inc()
 	}

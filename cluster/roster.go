@@ -163,6 +163,10 @@ func (c *Cluster) followRosters() {
 			c.add(b)
 		}
 	}
+	if len(named) > 0 {
+		c.followed.Store(true)
+		nudge(c.warmed)
+	}
 }
 
 func (c *Cluster) add(b Backend) {

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"time"
 
+	"kvca/cluster/link"
+	"kvca/cluster/wire"
 	"kvca/state"
 	"kvca/state/ledger"
 	"kvca/state/ring"
@@ -130,11 +132,21 @@ func (c *Cluster) Open(s state.Slot, id string) {
 	e.generation.Store(c.facts.generation(id))
 	c.revise()
 	c.fleetDue()
+	for _, p := range c.peers.all() {
+		p.pull.want() // what peers told of it was dropped
+	}
 }
 
 // Close tells the cluster that the backend in slot s is gone. It comes before the
 // router gives the slot back.
 func (c *Cluster) Close(s state.Slot) {
+	if e := c.backends.at(s); e != nil {
+		// What is told of the slot from here on is told of another backend.
+		none := wire.AppendFigure(wire.AppendSubtotals(nil, false, 1), &wire.Figure{Key: e.key})
+		for _, p := range c.peers.all() {
+			p.send(link.Urgent, wire.Subtotals, none)
+		}
+	}
 	c.backends.close(s)
 	c.cfg.Ledger.SetRole(s, ledger.Owner)
 	c.revise()
