@@ -62,7 +62,6 @@ func (t *tentative) walk(chain []uint64, w *Walk, slots *slots) {
 	w.path = w.path[:0]
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	w.fit(slots.top.Load())
 	for i, hash := range chain {
 		b := t.lookup(hash)
 		if b == 0 {
@@ -76,6 +75,7 @@ func (t *tentative) walk(chain []uint64, w *Walk, slots *slots) {
 		}
 	}
 	w.partings()
+	w.fit(slots.top.Load())
 	again := true
 	for i := len(w.path) - 1; i >= 0; i-- {
 		if !again && w.path[i].count == w.path[i+1].count {

@@ -137,7 +137,6 @@ func (m *Map) Walk(chain []uint64, now time.Duration, w *Walk) {
 	t := uint32(ticks(now))
 	w.begin()
 	m.mu.RLock()
-	w.fit(m.slots.top.Load())
 	for rest := chain; len(rest) > 0; {
 		n := min(len(rest), walkPiece)
 		if !m.descend(rest[:n], t, w) {
@@ -148,6 +147,7 @@ func (m *Map) Walk(chain []uint64, now time.Duration, w *Walk) {
 			m.mu.RLock()
 		}
 	}
+	w.fit(m.slots.top.Load()) // in the last hold of the lock: there may be new ones
 	m.ascend(chain, t, w)
 	m.mu.RUnlock()
 	w.fanOut(len(chain))
