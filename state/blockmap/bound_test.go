@@ -82,6 +82,38 @@ func TestFloodOfDistinctPromptsStaysWithinTheBound(t *testing.T) {
 	}
 }
 
+// What a peer tells is bounded as what clients send.
+func TestFloodOfMergedRunsStaysWithinTheBound(t *testing.T) {
+	const maxBytes, base = 4 << 20, 256 << 10
+	before := heapAlloc()
+	m, err := New(Config{MaxBytes: maxBytes, TTL: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := seeded()
+	now := time.Duration(0)
+	for added, i := 0, 0; added < 3*m.capacity(); i++ {
+		now += tick
+		run := Run{Parent: r.Uint64(), Hashes: random(r, 1+r.IntN(600)), Idle: time.Duration(r.IntN(100)) * time.Second}
+		added += merge(m, state.Slot(i%20), run, i%4 > 0, now)
+		if s := m.Stats(); s.Bytes > maxBytes {
+			t.Fatalf("%d bytes in use, the bound is %d", s.Bytes, maxBytes)
+		}
+	}
+	if used := heapAlloc() - before; used > maxBytes+base {
+		t.Errorf("the heap has grown by %d, the bound is %d", used, maxBytes)
+	}
+	ensure(t, m)
+	if n := merge(m, 1, Run{Hashes: random(r, 3*m.capacity())}, true, now); n < m.capacity() {
+		t.Errorf("added %d of a run longer than the map", n)
+	}
+	ensure(t, m)
+	m.Vacuum(now+time.Hour, 1<<30)
+	if s := m.Stats(); s.Locations != 0 || s.Blocks != 0 {
+		t.Errorf("left are %+v", s)
+	}
+}
+
 func TestFullMapEvictsTheSoonestToExpireOfAllBackends(t *testing.T) {
 	m := newMap(Config{MaxBytes: MinBytes, TTL: time.Minute}, 301, chunkLen)
 	r := seeded()
@@ -186,6 +218,9 @@ func write(m *Map, chains [][]uint64, g int, clock *atomic.Int64) {
 			m.Forget(s, chain, i%40)
 		case 3:
 			m.Vacuum(now, 300)
+		case 4, 5:
+			from := (i * 17) % len(chain)
+			m.Merge(s, m.Generation(s), Run{Parent: chain[from/2], Hashes: chain[from:], Idle: 3 * tick}, i%20 > 9, now)
 		}
 		m.Learn(s, m.Generation(s), chain, now)
 		if expected {
@@ -196,8 +231,13 @@ func write(m *Map, chains [][]uint64, g int, clock *atomic.Int64) {
 
 func read(m *Map, chains [][]uint64, g int, clock *atomic.Int64) {
 	var w Walk
+	var d Digest
+	var c Cursor
 	for i := range 600 {
 		now := time.Duration(clock.Load()) * tick
+		if m.Page(&c, state.Slot(g), nil, time.Hour, now, 100, func(_, _ uint64, _ time.Duration) {}) {
+			c = Cursor{}
+		}
 		chain := chains[(g*5+i)%len(chains)]
 		m.Walk(chain, now, &w)
 		if w.Divergence > 0 && len(w.Replicas) == 0 {
@@ -213,6 +253,7 @@ func read(m *Map, chains [][]uint64, g int, clock *atomic.Int64) {
 			m.Stats()
 			m.NextDeadline()
 			m.Held(state.Slot(g))
+			m.Digest(&d, now, keyed(time.Hour))
 		}
 	}
 }

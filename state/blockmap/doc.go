@@ -19,8 +19,8 @@
 //     backend, so that neither a refresh nor a removal ever searches through
 //     the holders of a popular block;
 //   - the locations of its block;
-//   - the locations of its backend, least recently used first. One TTL for all
-//     makes that the order of deadlines too;
+//   - the locations of its backend, least recently used first, which is the
+//     order of deadlines too, but for what Merge found no place for nearby;
 //   - the free list, when it is not in use.
 //
 // The index is a linear hash table: it gains one bucket with each new entry
@@ -61,6 +61,11 @@
 // some microseconds it is known at its end and not at its root. Nothing finds it
 // there: a walk begins at the root.
 //
+// Merge keeps the rule where it can: news refreshes the known blocks before it,
+// and a repaired block never outlives the one before it. Where a run comes
+// without what leads to it, the block before is marked in the same way; blocks
+// whose parent is unknown are adopted when a chain that has both comes by.
+//
 // Fan-out is the number of children present in the map, kept in the parent. A
 // child knows its parent by entry and version, so a parent that went first is
 // not mistaken for the block that has its entry now. The number stays at 65,535
@@ -68,11 +73,11 @@
 //
 // # Who may touch what
 //
-// Every method may be called from any goroutine. Walk, Held and Stats take read
-// locks, Age and Generation none. Learn, Forget, SetMirror, Expect, Unexpect
-// and Vacuum write, at most 64 locations (Learn: plus as many evictions and
-// twice as many of the mirror) for each hold of a lock, then let readers in. A
-// Walk value belongs to one goroutine. Nothing here starts a goroutine or reads
+// Every method may be called from any goroutine. Walk, Digest, Page, Held and
+// Stats take read locks, Age and Generation none. Learn, Merge, Forget,
+// SetMirror, Expect, Unexpect and Vacuum write, at most 64 locations (Learn and
+// Merge: plus as many evictions and twice as many of the mirror) for each hold
+// of a lock, then let readers in. Walk and Cursor values belong to one goroutine. Nothing here starts a goroutine or reads
 // a clock: the owner calls Vacuum when NextDeadline says so, and at least every
 // few days.
 //
@@ -83,19 +88,33 @@
 // read the clock in one order and come here in the other, the later deadline
 // counts for both.
 //
-// A location that is merged from another node with less than a full TTL left
-// fits the same structures: go from the backend's newest location towards its
-// oldest past all later deadlines, link there, and have the heap's key of the
-// backend lowered if the place is the oldest one. A batch that comes in the
-// order of deadlines continues from the place of the one before. No record or
-// invariant changes: lists are ordered by deadline, and the root of a chain
-// must not get an earlier place than its leaf.
+// A location that is merged from another node has less than a full TTL left:
+// its idle time is told, not its deadline, since clocks differ. Its place in the
+// backend's list is looked for from both ends and beside its parent, 64 steps
+// each way; a snapshot, which comes newest first, finds it in one. Where there
+// is none so near, the list is loose from then on: a location may have a place
+// that is more recent than its deadline says, or be near the oldest end before
+// some that end sooner. Vacuum and eviction then find those later than they
+// should. What the structures below rely on holds all the same: a block's
+// place is more recent than that of the blocks after it, or it is marked; and
+// a key of the heap is only ever too early or, in a loose list, as late as
+// the list itself. Nothing is believed in past its deadline.
+//
+// # What nodes compare
+//
+// Digest and Page leave out the same: what is void, what has not been used
+// within the horizon, and what ends within five seconds. A digest is worked out
+// when it is asked for, in one pass over the entries in the order of memory.
+// Two nodes that hold the same have equal digests, whatever the deadlines;
+// repair by it inserts and never extends, or remaining time would grow with
+// each way round.
 //
 // # Bounds
 //
-//   - Locations (7/8 of MaxBytes): Learn first takes back what is void, then
-//     evicts the soonest to expire of all backends. It needs room for a whole
-//     piece, so up to 64 entries stay empty.
+//   - Locations (7/8 of MaxBytes): Learn, and Merge of news, first takes back
+//     what is void, then evicts the soonest to expire of all backends. It needs
+//     room for a whole piece, so up to 64 entries stay empty. Repair evicts
+//     nothing and ends at nine tenths.
 //   - Tentative locations (1/8 of MaxBytes, 64 bytes each): Expect records
 //     nothing of the chain and says so.
 //   - A mirror: the backend's least recently used locations go. Of a chain longer

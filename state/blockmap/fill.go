@@ -25,7 +25,11 @@ func (m *Map) fillPiece(g *merger, r Run, lo, hi int) bool {
 		m.enter(g, m.lookup(r.Hashes[lo-1]))
 	}
 	more := true
-	for _, hash := range r.Hashes[lo:hi] {
+	for i, hash := range r.Hashes[lo:hi] {
+		if i%warmGroup == 0 {
+			m.touched += m.warm(r.Hashes[lo+i : hi])
+			m.touched += m.warmGrowth()
+		}
 		if more = m.fillBlock(g, hash); !more {
 			break
 		}

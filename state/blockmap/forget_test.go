@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"kvca/state"
 )
 
 func TestForgetDropsTheRestOfAChain(t *testing.T) {
@@ -81,10 +83,17 @@ func TestChainThatRepeatsABlockBreaksNothing(t *testing.T) {
 	chain := []uint64{1, 1, 2, 1, 0, 2, 0}
 	learn(m, 1, chain, 0)
 	learn(m, 2, chain, 0)
+	for _, extend := range []bool{true, false} {
+		for s := range state.Slot(4) {
+			merge(m, s, Run{Parent: 2, Hashes: chain, Idle: tick}, extend, 0)
+			merge(m, s, Run{Parent: 1, Hashes: []uint64{2, 5, 5, 2}}, extend, 0)
+			ensure(t, m)
+		}
+	}
 	if !m.Expect(1, chain) {
 		t.Fatal("not recorded")
 	}
-	if w := walk(m, chain, 0); w.Divergence != len(chain) || len(w.Replicas) != 2 || len(w.Holders()) != 2 {
+	if w := walk(m, chain, 0); w.Divergence != len(chain) || len(w.Replicas) != 4 || len(w.Holders()) != 4 {
 		t.Errorf("got %+v", w)
 	}
 	ensure(t, m)

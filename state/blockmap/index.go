@@ -42,3 +42,13 @@ func (x *index) grow(links func(i uint32) (hash uint32, chain *uint32)) {
 		i = next
 	}
 }
+
+// splits returns the bucket that the k-th next grow splits, as a hash that is in
+// it.
+func (x *index) splits(k uint32) uint32 {
+	b := x.heads.used + k
+	if b > x.mask {
+		return b & x.mask
+	}
+	return b & (x.mask >> 1)
+}

@@ -13,6 +13,7 @@ type Map struct {
 	maxBytes int64
 	slots    slots
 	piece    int // maxPiece, less in a map that small and in tests
+	steps    int // maxSteps, less in tests
 
 	tentative tentative // has a lock of its own
 
@@ -50,6 +51,7 @@ func New(c Config) (*Map, error) {
 func newMap(c Config, entries, pairs uint32) *Map {
 	return &Map{
 		piece:     min(maxPiece, int(entries)-1),
+		steps:     maxSteps,
 		ttl:       ttlTicks(c.TTL),
 		maxBytes:  c.MaxBytes,
 		entries:   newPool[entry](entries),

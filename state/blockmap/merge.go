@@ -221,8 +221,7 @@ func (m *Map) extendBlock(g *merger, hash uint64, add bool) (location uint32) {
 
 // relinkPath gives the locations of a path the deadline, unless they have a
 // later one, and their places: from the leaf on, each newer than the one before.
-// In a list in strict order what is later has its place already; in a loose one
-// it goes to the newest end, and all before it too.
+// In a list in strict order what is later has its place already.
 func (m *Map) relinkPath(g *merger, path []uint32, at uint32) {
 	for i := len(path) - 1; i >= 0; i-- {
 		if path[i] == 0 {
@@ -231,9 +230,7 @@ func (m *Map) relinkPath(g *merger, path []uint32, at uint32) {
 		e := m.entries.at(path[i])
 		if !before(g.deadline, e.deadline) {
 			e.deadline = g.deadline
-		} else if g.in.loose {
-			at = g.in.newest
-		} else {
+		} else if !g.in.loose {
 			continue
 		}
 		m.move(path[i], e, at)

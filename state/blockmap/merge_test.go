@@ -96,24 +96,28 @@ func TestBlocksBeforeTheirParentsAreAdoptedLater(t *testing.T) {
 	}
 }
 
-func TestRepairLeavesAFullMapAndAFullMirrorAlone(t *testing.T) {
+func TestRepairStopsAtNineTenthsOfTheMap(t *testing.T) {
 	m := newMap(Config{MaxBytes: MinBytes, TTL: time.Minute}, 1001, chunkLen)
 	r := seeded()
 	learn(m, 1, random(r, 800), 0)
 	if n := merge(m, 1, Run{Hashes: random(r, 300)}, false, 0); n != 100 {
-		t.Errorf("added %d up to 90 %%, want 100", n)
+		t.Errorf("added %d, want 100", n)
 	}
-	m.SetMirror(1, 900)
-	learn(m, 1, random(r, 900), 10*tick)
-	held := m.Held(1)
-	m.Vacuum(0, 1000)
-	m.SetMirror(1, 500)
-	held = m.Held(1)
-	if n := merge(m, 1, Run{Hashes: random(r, 3), Idle: tick}, false, 10*tick); n != 0 || held != 500 {
-		t.Errorf("added %d to a full mirror of %d", n, held)
+	if n := merge(m, 1, Run{Hashes: random(r, 300)}, true, 0); n != 300 || m.Stats().Evicted == 0 {
+		t.Errorf("news added %d, want all", n)
 	}
-	if n := merge(m, 1, Run{Hashes: random(r, 3)}, false, 11*tick); n != 3 || m.Held(1) != 500 {
-		t.Errorf("added %d to a full mirror, want 3 that are fresher, %d held", n, m.Held(1))
+	ensure(t, m)
+}
+
+func TestRepairAddsNothingThatAFullMirrorWouldEvict(t *testing.T) {
+	m := testMap(t, time.Minute)
+	r := seeded()
+	m.SetMirror(1, 50)
+	learn(m, 1, random(r, 50), 10*tick)
+	for idle, want := range map[time.Duration]int{2 * tick: 0, tick: 0, 0: 3} {
+		if n := merge(m, 1, Run{Hashes: random(r, 3), Idle: idle}, false, 11*tick); n != want || m.Held(1) != 50 {
+			t.Errorf("added %d of what is idle for %v, want %d, %d are held", n, idle, want, m.Held(1))
+		}
 	}
 	ensure(t, m)
 }

@@ -2,13 +2,13 @@ package blockmap
 
 // What is merged has its place among the backend's locations by its deadline, and
 // that place is looked for nearby only, since the list may be as long as the map.
-// Where it isn't found, a place that keeps a block newer than those after it is
-// taken instead, and the list is loose from then on until it is empty: it is in
-// no strict order of deadlines. Then the soonest to expire may be behind one
-// that is later, so vacuum and eviction find it later than they should, by as
-// much as the two differ. Nothing is believed in past its deadline for that.
+// Where it isn't found, a place is taken that is newer than those of the blocks
+// after it, and the list is loose from then on until it is empty: it is in no
+// strict order of deadlines. Then the soonest to expire may be behind one that
+// is later, so vacuum and eviction find it later than they should, by as much
+// as the two differ. Nothing is believed in past its deadline for that.
 
-// maxSteps bounds each search for a place.
+// maxSteps bounds each search for a place, so that it takes microseconds.
 const maxSteps = 64
 
 // insert links entry i beside entry at, on the newer side; at the oldest end
@@ -41,8 +41,13 @@ func (m *Map) move(i uint32, e *entry, at uint32) {
 }
 
 // recent returns the entry beside which a location with that deadline is the
-// most recent of those that aren't later.
+// most recent of those that aren't later. In a loose list that is the newest
+// entry: what is moved there is surely newer than the blocks after it, and news
+// is hardly older than what is learned here.
 func (m *Map) recent(in *incarnation, deadline uint32) (at uint32) {
+	if in.loose {
+		return in.newest
+	}
 	at, found := m.fromNewest(in, deadline)
 	if found {
 		return at
@@ -51,7 +56,7 @@ func (m *Map) recent(in *incarnation, deadline uint32) (at uint32) {
 		return 0
 	}
 	in.loose = true
-	return at
+	return in.newest
 }
 
 // beside returns the entry beside which a location with that deadline belongs
@@ -90,7 +95,7 @@ func (m *Map) fromNewest(in *incarnation, deadline uint32) (at uint32, found boo
 // search goes from entry i towards the oldest until one is not later than
 // deadline.
 func (m *Map) search(i, deadline uint32) (at uint32, found bool) {
-	for range maxSteps {
+	for range m.steps {
 		if i == 0 {
 			return at, false
 		}
@@ -107,7 +112,7 @@ func (m *Map) search(i, deadline uint32) (at uint32, found bool) {
 // the newest while the next one is sooner too.
 func (m *Map) fromOldest(in *incarnation, deadline uint32) (at uint32, found bool) {
 	at = in.oldest
-	for range maxSteps {
+	for range m.steps {
 		next := m.entries.at(at).newer
 		if next == 0 || !before(m.entries.at(next).deadline, deadline) {
 			return at, true

@@ -44,3 +44,16 @@ func (m *Map) warmKeys(keys *[warmGroup]uint32, n int) (touched uint32) {
 	}
 	return touched
 }
+
+// warmGrowth touches what the index will move when entries never used before are
+// taken, as they are while the map fills.
+func (m *Map) warmGrowth() (touched uint32) {
+	if m.free != 0 {
+		return 0
+	}
+	var keys [warmGroup]uint32
+	for k := range keys {
+		keys[k] = m.index.splits(uint32(k))
+	}
+	return m.warmKeys(&keys, warmGroup)
+}
