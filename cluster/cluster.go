@@ -281,7 +281,7 @@ func (c *Cluster) warm(ctx context.Context) {
 }
 
 func (c *Cluster) isWarm() bool {
-	live := *c.live.Load()
+	live := c.others() // what OnChange has told may be a moment behind
 	if len(live) == 0 {
 		return true
 	}
@@ -300,10 +300,20 @@ func (c *Cluster) isWarm() bool {
 	return false
 }
 
+// others are the live members without this node, as membership has them now.
+func (c *Cluster) others() (list []member.Member) {
+	for _, m := range c.members.Members() {
+		if m.Name != c.cfg.Node && (m.State == member.Alive || m.State == member.Suspect) {
+			list = append(list, m)
+		}
+	}
+	return list
+}
+
 func (c *Cluster) becomeReady(why string) {
 	c.ready.Store(true)
 	c.fleetDue()
-	c.log.Info("in the cluster", "members", len(*c.live.Load())+1, "locations", c.cfg.Map.Stats().Locations, "because", why, "after", c.cfg.Now()-c.started)
+	c.log.Info("in the cluster", "members", len(c.others())+1, "locations", c.cfg.Map.Stats().Locations, "because", why, "after", c.cfg.Now()-c.started)
 }
 
 // Ready is whether this node knows what its peers know, as far as it could.

@@ -53,7 +53,6 @@ func (h handler) Up(l *link.Peer) {
 	c.tellHeldSet(p, c.cfg.Now())
 	c.fleetDue()
 	c.startWorkers(p)
-	c.log.Info("linked", "peer", p.name, "boot", l.Boot())
 }
 
 // renew begins the peer's lease. Another run of its process holds nothing of what
@@ -71,7 +70,7 @@ func (c *Cluster) renew(p *peer, l *link.Peer) {
 }
 
 // Down ends a link. What the peer holds counts until its lease is over.
-func (h handler) Down(l *link.Peer, err error) {
+func (h handler) Down(l *link.Peer, _ error) {
 	p := h.c.peers.get(l.Name())
 	if p == nil || !p.link.CompareAndSwap(l, nil) {
 		return
@@ -81,7 +80,6 @@ func (h handler) Down(l *link.Peer, err error) {
 	p.mu.Unlock()
 	h.c.linked.Add(-1)
 	p.out.dirty.Store(true)
-	h.c.log.Info("link is down", "peer", p.name, "reason", err)
 }
 
 // Frame takes one frame. Those that requests wait for are handled at once.

@@ -177,9 +177,7 @@ func (c *Cluster) add(b Backend) {
 	if err := c.cfg.Fleet.Add(b); err != nil {
 		c.refusedBackends[b.ID] = b.URL
 		c.log.Warn("a peer's backend is not taken over", "backend", b.ID, "url", b.URL, "error", err)
-		return
 	}
-	c.log.Info("backend learned from a peer", "backend", b.ID, "url", b.URL)
 }
 
 func (c *Cluster) remove(id string) {

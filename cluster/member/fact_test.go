@@ -192,7 +192,7 @@ func TestFactsReachEveryoneOnce(t *testing.T) {
 			want = append(want, f)
 		}
 		r.within(3*time.Second, "all know all", func() bool {
-			return !slices.ContainsFunc(nodes, func(n *node) bool { return n.table.Len() != len(nodes) })
+			return !slices.ContainsFunc(nodes, func(n *node) bool { return len(n.Facts()) != len(nodes) })
 		})
 		time.Sleep(time.Minute)
 		for i, n := range nodes {
@@ -214,8 +214,8 @@ func TestNewerFactWinsEverywhere(t *testing.T) {
 		nodes[1].Tell(Fact{Kind: Drain, Subject: "s", Version: 1, Value: 10})
 		time.Sleep(5 * time.Second)
 		for _, n := range nodes {
-			if f, _ := n.table.Get(Drain, "s"); f.Value != 20 || f.Origin != "a" {
-				t.Errorf("%s holds %+v", n.config.Name, f)
+			if got := n.Facts(); len(got) != 1 || got[0].Value != 20 || got[0].Origin != "a" {
+				t.Errorf("%s holds %+v", n.config.Name, got)
 			}
 		}
 	})
