@@ -10,8 +10,8 @@ import (
 type metrics struct {
 	ownerCall    prometheus.Histogram
 	reservations struct {
-		own, granted, only prometheus.Counter
-		degraded           *prometheus.CounterVec
+		own, granted, clear prometheus.Counter
+		degraded            *prometheus.CounterVec
 	}
 	refusals   prometheus.Counter
 	answers    *prometheus.CounterVec
@@ -57,8 +57,8 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Name: "kvca_cluster_divergence_locations", Help: "Locations that the peer had and this node lacked, at the last comparison.",
 		}, []string{"peer"}),
 	}
-	kinds := vec("kvca_cluster_reservations_total", "Reservations by how they were decided: own (this node owns the backend), granted (another owner did), only (there was one candidate), degraded.", "kind")
-	m.reservations.own, m.reservations.granted, m.reservations.only = kinds.WithLabelValues("own"), kinds.WithLabelValues("granted"), kinds.WithLabelValues("only")
+	kinds := vec("kvca_cluster_reservations_total", "Reservations by how they were decided: own (this node owns the backend), granted (another owner did), clear (one candidate led so far that its owner was told, not asked). Those without an owner are counted as degraded.", "kind")
+	m.reservations.own, m.reservations.granted, m.reservations.clear = kinds.WithLabelValues("own"), kinds.WithLabelValues("granted"), kinds.WithLabelValues("clear")
 	m.reservations.degraded = vec("kvca_cluster_degraded_total", "Reservations decided without the owner, by why it could not be had.", "reason")
 	for _, why := range []string{whyDown, whyHung, whyTimeout, whyBusy, whyDisputed, whyGone} {
 		m.reservations.degraded.WithLabelValues(why)

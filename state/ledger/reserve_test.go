@@ -145,7 +145,8 @@ func TestSurveyFindsTheCheapestOfEachOwner(t *testing.T) {
 	o.Candidates[0].Cost = 5
 	o.Candidates[3].Cost = 4
 	best := l.Survey(o, []uint8{2, 2, 0, 4}, make([]Best, 1, 8))
-	want := []Best{{best[0].Index, 0, 2}, {Index: -1}, {0, 5, 1}, {Index: -1}, {3, 4, 1}}
+	none := math.Inf(1)
+	want := []Best{{best[0].Index, 0, 2, 0}, {Index: -1}, {0, 5, 1, 1512}, {Index: -1}, {3, 4, 1, none}}
 	if !slices.Equal(best, want) || best[0].Index != 2 && best[0].Index != 4 {
 		t.Fatalf("got %+v, want %+v with 2 or 4 first", best, want)
 	}

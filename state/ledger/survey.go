@@ -1,10 +1,14 @@
 package ledger
 
+import "math"
+
 // Best is the cheapest candidate of one owner.
 type Best struct {
 	Index int // its place in Order.Candidates, -1 where the owner has none
 	Score float64
 	Equal int // how many of the owner's candidates share the score
+	// Next is the least score of the owner's other candidates, +Inf without any.
+	Next float64
 }
 
 // Survey finds, in one pass, the cheapest candidate of each owner as seen here.
@@ -23,14 +27,19 @@ func (l *Ledger) Survey(o *Order, ownerOf []uint8, best []Best) []Best {
 		}
 		b, score := &best[owner], score(l.views, o, c)
 		switch {
-		case b.Index < 0 || score < b.Score:
-			*b = Best{i, score, 1}
+		case b.Index < 0:
+			*b = Best{i, score, 1, math.Inf(1)}
+		case score < b.Score:
+			*b = Best{i, score, 1, b.Score}
 		case score == b.Score:
+			b.Next = score
 			b.Equal++
 			tie = mix(tie)
 			if tie%uint64(b.Equal) == 0 {
 				b.Index = i
 			}
+		default:
+			b.Next = min(b.Next, score)
 		}
 	}
 	return best
