@@ -82,16 +82,17 @@ func Exact(ctx context.Context, list []*Node, fleet func(context.Context) (fake.
 		if err != nil {
 			return err
 		}
-		views := map[string]int64{}
+		views := map[string]gateway.Backend{}
 		for _, b := range s.Backends {
-			views[b.ID] = b.Active
+			views[b.ID] = b
 		}
+		var faults []error
 		for i, b := range truth.Backends {
-			if view, known := views[BackendID(i)]; !known || view != b.Active {
-				return fmt.Errorf("%s has %d requests, known %v, and serves %d", BackendID(i), view, known, b.Active)
+			if view, known := views[BackendID(i)]; !known || view.Active != b.Active {
+				faults = append(faults, fmt.Errorf("%s, owned by %q, counts %d requests and serves %d", BackendID(i), view.Owner, view.Active, b.Active))
 			}
 		}
-		return nil
+		return errors.Join(faults...)
 	})
 }
 
