@@ -61,7 +61,7 @@ bench: build ## Benchmark the core, and the gateway's CPU beside a bare Go rever
 bench-cluster: build ## Measure what a cluster costs, keeps and survives.
 	$(GO) run ./bench/run affinity -nodes 1,3,8 -out $(STAMP)-cluster-affinity.txt
 	$(GO) run ./bench/run burst -out $(STAMP)-cluster-burst.txt
-	$(GO) run ./bench/run cpu -nodes 3 -out $(STAMP)-cluster-cpu.txt
+	$(GO) run ./bench/run cpu -nodes 3 -rounds 5 -slice 2500ms -out $(STAMP)-cluster-cpu.txt
 	$(GO) run ./bench/run traffic -out $(STAMP)-cluster-traffic.txt
 	$(GO) run ./bench/run idle -out $(STAMP)-cluster-idle.txt
 	$(GO) run ./bench/run ready -out $(STAMP)-cluster-ready.txt
