@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/goleak"
 )
 
 // eventually waits in real time; only the test with sockets needs it.
@@ -24,6 +25,8 @@ func eventually(t *testing.T, what string, ok func() bool) {
 }
 
 func TestThreeNodesMeetOverSockets(t *testing.T) {
+	others := goleak.IgnoreCurrent()
+	defer eventually(t, "memberlist's last probes are over, and no goroutine is left", func() bool { return goleak.Find(others) == nil })
 	secret := &fakeKeys{keys: [][]byte{key(3)}}
 	var nodes []*node
 	for i := range 3 {
