@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -18,7 +19,7 @@ import (
 func smallDemo() *demoSettings {
 	d := &demoSettings{
 		listen: "127.0.0.1:0", admin: "127.0.0.1:0", nodes: 3, backends: 8, sessions: 8, profile: "8b", speed: 10,
-		duration: 3 * time.Second, script: demo.DefaultScript(demoModel, 1),
+		script: demo.DefaultScript(demoModel, 1),
 	}
 	d.script.ThinkMillis = demo.Span{Min: 20, Max: 60}
 	return d
@@ -41,11 +42,32 @@ func inFleet(t *testing.T, d *demoSettings, play func(context.Context, *demoFlee
 	}
 }
 
+// enoughTurns is how many turns show which of the gateways does better.
+const enoughTurns = 150
+
+// routed is about how many requests the gateway's nodes have booked.
+func (g *demoGateway) routed() (n uint64) {
+	for _, node := range g.nodes {
+		c := node.loads.Counters()
+		n += c.Granted + c.Adopted
+	}
+	return n
+}
+
 func TestDemoShowsWhatTheCacheIsWorth(t *testing.T) {
 	d := smallDemo()
 	var out bytes.Buffer
 	var rows []demo.Row
 	inFleet(t, d, func(ctx context.Context, f *demoFleet) {
+		ctx, end := context.WithTimeout(ctx, 3*patience)
+		defer end()
+		go func() {
+			defer end()
+			few := func(g demoGateway) bool { return g.routed() < enoughTurns }
+			for ctx.Err() == nil && slices.ContainsFunc(f.gateways, few) {
+				time.Sleep(10 * time.Millisecond)
+			}
+		}()
 		rows = playDemo(ctx, d, f, demo.NewScreen(&out, false))
 	})
 	cost, robin := &rows[0].Total, &rows[1].Total

@@ -3,15 +3,30 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// TestMain looks for goroutines that are left. It looks longer than goleak does by
+// itself, since memberlist does not wait for a probe that is under way.
+func TestMain(m *testing.M) {
+	code := m.Run()
+	left := goleak.Find()
+	for end := time.Now().Add(patience); left != nil && time.Now().Before(end); {
+		left = goleak.Find()
+	}
+	if left != nil {
+		fmt.Fprintln(os.Stderr, left)
+		code = 1
+	}
+	os.Exit(code)
+}
 
 // kvca runs the program with its arguments and its standard input.
 func kvca(t *testing.T, in string, args ...string) (out, errs string, code int) {

@@ -108,17 +108,17 @@ func writeStatus(out io.Writer, s *clusterStatus) error {
 	return w.Flush()
 }
 
-// row is a member's line. Of itself the node has no distance to tell.
+// row is a member's line. Distances are told of those that there is a link with.
 func (m *memberStatus) row(divergence map[string]int64) string {
 	cells := []string{m.Name, m.State, yesNo(m.Ready), m.Link, "-", "-", "-"}
-	if m.Link != "self" {
+	if m.Link == "up" {
 		cells[4], cells[5] = fmt.Sprintf("%.2f ms", m.RTTMS), fmt.Sprintf("%.0f ms", m.LagMS)
-		if n, compared := divergence[m.Name]; compared {
-			cells[6] = fmt.Sprint(n)
-		}
-		if m.Dirty {
-			cells[6] += " dirty"
-		}
+	}
+	if n, compared := divergence[m.Name]; compared && m.Link != "self" {
+		cells[6] = fmt.Sprint(n)
+	}
+	if m.Dirty {
+		cells[6] += " dirty"
 	}
 	return strings.Join(append(cells, fmt.Sprint(m.Owned), fmt.Sprint(m.Held), m.Address, m.Client), "\t")
 }
