@@ -36,11 +36,11 @@ func runBurst(ctx context.Context, args []string) error {
 				even++
 			}
 		}
-		degraded, err := degradedAt(ctx, c.Nodes)
+		how, err := decidedSoFar(ctx, c.Nodes)
 		if err != nil {
 			return err
 		}
-		r.Printf("%s\n%d of %d reservations degraded\n\n", t, degraded, *rounds**requests)
+		r.Printf("%s\nreservations: %s\n\n", t, how)
 		return r.judge(even == *rounds, "%d of %d bursts were spread evenly within one request", even, *rounds)
 	})
 }

@@ -52,11 +52,11 @@ func runOwnerCalls(ctx context.Context, args []string) error {
 		}
 		r.Printf("%d nodes, %.0f requests a second of %d bytes in all, %d backends that answer in %v; this machine woke a sleeper up to %v late\n\n",
 			*size, float64(res.OK)/res.Elapsed.Seconds(), *bytes, clusterBackends, *delay, worst.Round(10*time.Microsecond))
-		return judgeOwnerCalls(ctx, r, c, before, after, res.OK)
+		return judgeOwnerCalls(r, c, before, after, res.OK)
 	})
 }
 
-func judgeOwnerCalls(ctx context.Context, r *rig, c *nodes.Cluster, before, after []gateway.Metrics, requests int64) error {
+func judgeOwnerCalls(r *rig, c *nodes.Cluster, before, after []gateway.Metrics, requests int64) error {
 	t := &report.Table{Header: []string{"node", "calls", "p50, us", "p90, us", "p99, us", "p99.9, us"}}
 	var all gateway.Histogram
 	for i, n := range c.Nodes {
@@ -65,11 +65,8 @@ func judgeOwnerCalls(ctx context.Context, r *rig, c *nodes.Cluster, before, afte
 		t.Add(callRow(n.Place.Name, h)...)
 	}
 	t.Add(callRow("all", all)...)
-	degraded, err := degradedAt(ctx, c.Nodes)
-	if err != nil {
-		return err
-	}
-	r.Printf("%s\n%d calls for %d requests, %d reservations degraded; times are the edges of the product's own buckets\n\n", t, all.Count(), requests, degraded)
+	r.Printf("%s\n%d calls for %d requests; times are the edges of the product's own buckets\nreservations: %s\n\n", t, all.Count(), requests,
+		decided(before, after))
 	_, median := all.Quantile(0.5)
 	_, p99 := all.Quantile(0.99)
 	return errors.Join(

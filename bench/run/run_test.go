@@ -11,6 +11,7 @@ import (
 	"go.uber.org/goleak"
 
 	"kvca/bench/fake"
+	"kvca/bench/gateway"
 	"kvca/bench/load"
 	"kvca/bench/report"
 )
@@ -115,6 +116,21 @@ func TestPerBackendCountsBetweenReadings(t *testing.T) {
 	got, least, most := perBackend(stats(1, 2, 3), stats(6, 8, 7))
 	if !slices.Equal(got, []int{5, 6, 4}) || least != 4 || most != 6 {
 		t.Errorf("%v, %d to %d", got, least, most)
+	}
+}
+
+func TestDecidedCountsByKindAndReason(t *testing.T) {
+	reading := func(own, timeout float64) []gateway.Metrics {
+		return []gateway.Metrics{{
+			decidedTotal:  {{Labels: map[string]string{"kind": "own"}, Value: own}},
+			degradedTotal: {{Labels: map[string]string{"reason": "timeout"}, Value: timeout}},
+		}}
+	}
+	if got := decided(reading(1, 2), reading(5, 4)); got != "own: 4; degraded, timeout: 2" {
+		t.Errorf("decided %q", got)
+	}
+	if got := decided(nil, nil); got != "none" {
+		t.Errorf("nothing was decided, yet %q", got)
 	}
 }
 
