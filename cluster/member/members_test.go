@@ -37,7 +37,9 @@ func TestCrashIsKnownSoon(t *testing.T) {
 				time.Sleep(3 * time.Second)
 				nodes[size-1].crash()
 				rest := nodes[:size-1]
-				took := r.within(4*time.Second, "the crash is known", func() bool { return agree(rest) })
+				// Half of them in 2.5 s, nine of ten in 3.4 s; when nobody's probe
+				// happens to hit the dead one for long, a little over four.
+				took := r.within(5*time.Second, "the crash is known", func() bool { return agree(rest) })
 				t.Log(took)
 				if s := rest[0].of(nodes[size-1].config.Name).State; s != Dead {
 					t.Fatalf("the crashed node is %v, want dead", s)

@@ -25,6 +25,10 @@
 // Faults follow from the seed as far as scheduling is the same. A stream loses
 // nothing: in a partition it stalls, and goes on where it healed. A reset is seen at
 // once where the hosts reach each other, else when they do again. Pausing a host
-// blocks its reads, writes and dials and drops the packets it would send; the
-// process that was paused goes on thinking, since its goroutines can't be stopped.
+// blocks its reads, writes and dials and keeps its packets, both ways, until Resume;
+// the process that was paused goes on thinking, since its goroutines can't be
+// stopped: it may find the others dead, where a stopped one would only be late.
+//
+// A bubble whose main function is over has no time: wait there, some seconds, for
+// what memberlist still has under way.
 package simnet

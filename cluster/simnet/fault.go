@@ -72,7 +72,8 @@ func (h *Host) Pause() {
 	h.net.wakeAll()
 }
 
-// Resume undoes Pause; packets that came meanwhile are read.
+// Resume undoes Pause; packets that came meanwhile are read, and what the process
+// would have sent go out.
 func (h *Host) Resume() {
 	h.net.mu.Lock()
 	defer h.net.mu.Unlock()

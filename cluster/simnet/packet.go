@@ -18,8 +18,14 @@ type packetPort struct {
 	port    int
 	ch      chan *memberlist.Packet
 	held    []*memberlist.Packet // what came while the host was paused
+	unsent  []unsent             // what its process would have sent meanwhile
 	streams *listener
 	closed  bool
+}
+
+type unsent struct {
+	to   string
+	data []byte
 }
 
 var _ memberlist.NodeAwareTransport = (*packetPort)(nil)
@@ -67,15 +73,26 @@ func (p *packetPort) WriteTo(b []byte, addr string) (time.Time, error) {
 	if p.closed {
 		return now, &net.OpError{Op: "write", Net: "udp", Err: net.ErrClosed}
 	}
+	switch {
+	case !p.host.paused:
+		p.emit(addr, b)
+	case len(p.unsent) < maxPackets:
+		p.unsent = append(p.unsent, unsent{addr, slices.Clone(b)})
+	}
+	return now, nil
+}
+
+// emit sends a packet, or loses or doubles it. Lock held.
+func (p *packetPort) emit(addr string, b []byte) {
+	n := p.host.net
 	to, port, err := n.find(addr)
-	if err != nil || p.host.paused || n.rng.Float64() < n.packets.drop {
-		return now, nil
+	if err != nil || n.rng.Float64() < n.packets.drop {
+		return
 	}
 	p.send(to, port, b)
 	if n.rng.Float64() < n.packets.duplicate {
 		p.send(to, port, b)
 	}
-	return now, nil
 }
 
 // send puts one copy on its way. Lock held.
@@ -123,7 +140,10 @@ func (p *packetPort) flush() {
 	for _, packet := range p.held {
 		p.push(packet)
 	}
-	p.held = nil
+	for _, u := range p.unsent {
+		p.emit(u.to, u.data)
+	}
+	p.held, p.unsent = nil, nil
 }
 
 func (p *packetPort) PacketCh() <-chan *memberlist.Packet { return p.ch }

@@ -287,6 +287,22 @@ func TestPausedHostReadsItsPacketsLater(t *testing.T) {
 	})
 }
 
+func TestPausedHostSendsItsPacketsLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := New(1)
+		a, b := n.Host("a").Packet(1), n.Host("b").Packet(1)
+		n.Host("a").Pause()
+		_, _ = a.WriteTo([]byte("x"), "b:1")
+		if got := received(b); got != 0 {
+			t.Fatalf("%d packets left the paused host", got)
+		}
+		n.Host("a").Resume()
+		if got := received(b); got != 1 {
+			t.Fatalf("%d packets after the pause, want 1", got)
+		}
+	})
+}
+
 func TestSomePacketsAreOvertaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := New(3)
