@@ -18,7 +18,7 @@ type CostConfig struct {
 	// FanHalf (c) is how many further continuations of a block halve what its
 	// copy to another backend costs. Small values copy whatever two
 	// conversations share; large ones send a popular system prompt to one
-	// backend. Default 16.
+	// backend. Default 8.
 	FanHalf float64
 	// Move is what leaving the backend that served a conversation's last turn
 	// costs, in bytes of CBR, beyond the novel work itself: the turns to come
@@ -36,7 +36,7 @@ type CostConfig struct {
 
 // DefaultCost are the constants that the defaults use.
 func DefaultCost() CostConfig {
-	return CostConfig{NovelFactor: 4, FanHalf: 16, Move: 4096, Pressure: 300 * time.Second}
+	return CostConfig{NovelFactor: 4, FanHalf: 8, Move: 4096, Pressure: 300 * time.Second}
 }
 
 // costPolicy is the default: one continuous cost in bytes of CBR,
