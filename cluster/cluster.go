@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -69,6 +70,9 @@ type Cluster struct {
 	rosterReady     bool
 	hinted          map[string]string
 	refusedBackends map[string]string
+	// givenBy is which backends each peer was given, those of peers that are gone
+	// included.
+	givenBy map[string]map[string]bool
 }
 
 // New makes this node's part of a cluster; Run gives it life. Until then it is a
@@ -82,9 +86,10 @@ func New(cfg Config) (*Cluster, error) {
 		outbox: newOutbox(), scratches: newScratches(), digest: new(blockmap.Digest),
 		changed: make(chan struct{}, 1), fleetChanged: make(chan struct{}, 1), warmed: make(chan struct{}, 1),
 		hinted: make(map[string]string), refusedBackends: make(map[string]string),
+		givenBy: make(map[string]map[string]bool),
 		started: cfg.Now(),
 	}
-	c.facts = facts{c: c, known: make(map[string]uint64), drained: make(map[string]member.Fact)}
+	c.facts = facts{c: c, known: make(map[string]uint64), drained: make(map[string]member.Fact), digests: make(map[string]uint64)}
 	c.live.Store(new([]member.Member))
 	c.revise()
 	if err := c.connect(); err != nil {
@@ -156,6 +161,7 @@ func (c *Cluster) Locations() *Locations { return &Locations{c.cfg.Map, c} }
 // left.
 func (c *Cluster) Run(ctx context.Context) error {
 	c.workers.begin(ctx)
+	c.facts.tellSettings()
 	var work sync.WaitGroup
 	for _, part := range []func(context.Context){c.members.Run, c.links.Run, c.beat, c.flushDeltas, c.flushChanges, c.tend, c.warm} {
 		work.Go(func() { part(ctx) })
@@ -173,7 +179,7 @@ func (c *Cluster) Leave(ctx context.Context) {
 		limit = time.Until(end)
 	}
 	if err := c.members.Leave(limit); err != nil {
-		c.log.Warn("left without a goodbye: the others notice within seconds", "error", err)
+		c.log.Info("nobody took the goodbye: who is there notices within seconds", "error", err)
 	}
 }
 
@@ -197,6 +203,10 @@ func (c *Cluster) membersChanged(live []member.Member) {
 	c.links.SetPeers(targets)
 	c.revise()
 	nudge(c.warmed)
+}
+
+func (c *Cluster) isLive(name string) bool {
+	return slices.ContainsFunc(*c.live.Load(), func(m member.Member) bool { return m.Name == name })
 }
 
 // liveNames are the names of all live nodes, this one's included.
@@ -238,7 +248,9 @@ func (c *Cluster) tendPeer(p *peer, now time.Duration) {
 	if p.leaseOver(time.Now()) {
 		c.cfg.Ledger.Drop(p.holder)
 		c.metrics.leases.Inc()
-		c.log.Warn("a node is silent: its load is given back", "peer", p.name, "lease", lease)
+		if c.isLive(p.name) {
+			c.log.Warn("a node is silent: its load is given back", "peer", p.name, "lease", lease)
+		}
 		if l := p.connected(); l != nil {
 			l.Close(fmt.Errorf("silent for %v", lease))
 		}

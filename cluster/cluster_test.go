@@ -237,3 +237,73 @@ func TestBackendsAndDrainsAreLearned(t *testing.T) {
 		})
 	})
 }
+
+func TestANameIsOneNodes(t *testing.T) {
+	inBubble(t, 10, func(w *world) {
+		w.start(2, 3, nil)
+		w.eventually("together", 5*time.Second, w.together)
+		double := &testNode{w: w, name: "n0", host: w.net.Host("double"), edit: func(c *Config) { c.LearnBackends = true }}
+		w.nodes = append(w.nodes, double)
+		double.run(0)
+		time.Sleep(20 * time.Second)
+		double.kill()
+		if why := w.together(); why != "" {
+			t.Errorf("a second n0 has parted the cluster: %s", why)
+		}
+		w.nodes[1].reserve(3, -1)
+		if n := w.nodes[1].c.count.degraded.Load(); n != 0 {
+			t.Errorf("%d degraded decisions", n)
+		}
+	})
+}
+
+func TestLearnedBackendsOutliveTheirGiver(t *testing.T) {
+	inBubble(t, 11, func(w *world) {
+		learns := func(c *Config) { c.LearnBackends = c.Node != "n0" }
+		w.start(1, 3, learns)
+		for _, name := range []string{"n1", "n2"} {
+			n := &testNode{w: w, name: name, host: w.net.Host(name), edit: learns}
+			w.nodes = append(w.nodes, n)
+			n.run(0)
+		}
+		learned := func() string {
+			for _, n := range w.nodes[1:] {
+				if got := len(n.fleet.Backends()); got != 3 {
+					return fmt.Sprintf("%s knows %d backends", n.name, got)
+				}
+			}
+			return ""
+		}
+		w.eventually("learned", 5*time.Second, learned)
+		w.nodes[0].kill()
+		time.Sleep(time.Minute)
+		w.nodes[1].c.FleetChanged()
+		time.Sleep(time.Second)
+		if why := learned(); why != "" {
+			t.Errorf("a minute after the giver died %s", why)
+		}
+		w.nodes[0].restart(2)
+		w.eventually("what the giver has no more is gone", 10*time.Second, func() string {
+			for _, n := range w.nodes[1:] {
+				if got := len(n.fleet.Backends()); got != 2 {
+					return fmt.Sprintf("%s knows %d backends", n.name, got)
+				}
+			}
+			return ""
+		})
+	})
+}
+
+func TestStatusTellsWhichSettingsDiffer(t *testing.T) {
+	inBubble(t, 12, func(w *world) {
+		w.start(2, 1, func(c *Config) { c.Settings = map[string]string{"policy": "cost", "ttl": c.Node} })
+		w.eventually("told", 5*time.Second, func() string {
+			for _, m := range w.nodes[0].c.Status().Members[1:] {
+				if m.Differs != "ttl n1, here n0" {
+					return fmt.Sprintf("it says %q", m.Differs)
+				}
+			}
+			return w.together()
+		})
+	})
+}

@@ -55,6 +55,9 @@ type Config struct {
 	// before this node decides alone. Shorter than a round trip, and every
 	// decision is degraded; longer, and a hung owner delays requests. Default 3 ms.
 	OwnerBudget time.Duration
+	// Settings are values that should be the same on all nodes and need not be, by
+	// the names of their flags: where they differ, status says so.
+	Settings map[string]string
 	// Client and Admin are this node's addresses for people.
 	Client, Admin string
 

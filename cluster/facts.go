@@ -1,6 +1,11 @@
 package cluster
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"slices"
 	"sync"
 
 	"kvca/cluster/link"
@@ -17,6 +22,7 @@ type facts struct {
 	mu      sync.Mutex
 	known   map[string]uint64 // generation by backend
 	drained map[string]member.Fact
+	digests map[string]uint64 // of settings, by node
 }
 
 func (f *facts) generation(id string) uint64 {
@@ -70,6 +76,10 @@ func (f *facts) learn(fact member.Fact) {
 				f.c.adopt(e, fact.Value)
 			}
 		}
+	case member.Digest:
+		f.mu.Lock()
+		f.digests[fact.Subject] = fact.Value
+		f.mu.Unlock()
 	case member.Drain:
 		f.mu.Lock()
 		f.drained[fact.Subject] = fact
@@ -127,3 +137,26 @@ func (f *facts) drains() map[string]bool {
 // Drained tells the cluster that this node's operator drains a backend, or does
 // no more.
 func (c *Cluster) Drained(id string, on bool) { c.facts.tellDrain(id, on) }
+
+// tellSettings tells a digest of this node's settings, by which others see that
+// they differ, linked or not.
+func (f *facts) tellSettings() {
+	f.tell(member.Fact{Kind: member.Digest, Subject: f.c.cfg.Node, Version: f.c.cfg.Boot, Value: digestOf(f.c.cfg.Settings), Origin: f.c.cfg.Node})
+}
+
+// digestOf is the same for the same settings.
+func digestOf(settings map[string]string) uint64 {
+	h := sha256.New()
+	for _, name := range slices.Sorted(maps.Keys(settings)) {
+		fmt.Fprintf(h, "%q=%q\n", name, settings[name])
+	}
+	return binary.LittleEndian.Uint64(h.Sum(nil))
+}
+
+// settingsDiffer is whether a node's settings are known to be not as here.
+func (f *facts) settingsDiffer(node string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	digest, ok := f.digests[node]
+	return ok && digest != digestOf(f.c.cfg.Settings)
+}

@@ -26,6 +26,10 @@ func (h handler) Check(peer *link.Hello) error {
 	want(peer.Node != own.Node, "both nodes are named %q: give each a name of its own", own.Node)
 	want(peer.Cluster == own.Cluster, "cluster name %q here, %q at %s", own.Cluster, peer.Cluster, peer.Node)
 	want(peer.KeyCheck == own.KeyCheck, "hash keys differ: check value %016x here, %016x at %s", own.KeyCheck, peer.KeyCheck, peer.Node)
+	if p := h.c.peers.get(peer.Node); p != nil {
+		l := p.connected()
+		want(l == nil || l.Boot() == peer.Boot, "another node named %q is linked with %s: give each a name of its own", peer.Node, own.Node)
+	}
 	want(peer.BlockSize == own.BlockSize || h.c.cfg.MixedBlockSizes, "block size %d here, %d at %s", own.BlockSize, peer.BlockSize, peer.Node)
 	return errors.Join(faults...)
 }

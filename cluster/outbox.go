@@ -15,7 +15,7 @@ const (
 	// flushEvery is the least time between two flushes. The first run after a
 	// pause goes at once. Longer would be cheaper, and lose conversations: an
 	// agent's next turn comes to another node within milliseconds of the answer.
-	flushEvery = 2 * time.Millisecond
+	flushEvery = 500 * time.Microsecond
 	// flushBytes is how large a batch may grow before it goes sooner.
 	flushBytes = 32 << 10
 	// batchBytes bounds a batch: what is beyond is lost, and everyone is dirty.

@@ -50,9 +50,12 @@ type peer struct {
 	heldDue time.Duration
 	told    bool
 	// held gathers the parts of a set that it tells.
-	held      []ledger.Held
-	roster    []Backend
-	subtotals bool // all subtotals must be told: a frame of them was lost
+	held []ledger.Held
+	// roster is its last whole list of backends, gathering the parts of the next.
+	roster, gathering []Backend
+	heard             bool // a list has come
+	settings          map[string]string
+	subtotals         bool // all subtotals must be told: a frame of them was lost
 
 	// rosterTold is the link that the last roster went over; it belongs to tend.
 	rosterTold *link.Peer

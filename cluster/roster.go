@@ -24,9 +24,12 @@ const (
 
 // rosterFrame is a part of a node's list of backends.
 type rosterFrame struct {
-	First    bool      `json:"first,omitempty"`
-	Ready    bool      `json:"ready,omitempty"` // the node knows what its peers know
-	Backends []Backend `json:"backends"`
+	First bool `json:"first,omitempty"`
+	Last  bool `json:"last,omitempty"`
+	// Ready is whether the node knows what its peers know.
+	Ready    bool              `json:"ready,omitempty"`
+	Settings map[string]string `json:"settings,omitempty"`
+	Backends []Backend         `json:"backends"`
 }
 
 // FleetChanged says that backends have come, gone or changed their health here.
@@ -73,7 +76,9 @@ func (c *Cluster) tellRoster() {
 		rest := list
 		for first := true; first || len(rest) > 0; first = false {
 			n := min(len(rest), rosterPart)
-			b, err := json.Marshal(rosterFrame{First: first, Ready: ready, Backends: rest[:n]})
+			b, err := json.Marshal(rosterFrame{
+				First: first, Last: n == len(rest), Ready: ready, Settings: c.cfg.Settings, Backends: rest[:n],
+			})
 			if err != nil || !p.send(link.Deltas, wire.Roster, b) {
 				p.rosterTold = nil
 				break
@@ -96,18 +101,22 @@ func (c *Cluster) hearRoster(p *peer, body []byte) {
 		c.malformed(p, wire.Roster)
 		return
 	}
-	p.ready.Store(f.Ready)
 	p.mu.Lock()
+	defer p.mu.Unlock()
 	if f.First {
-		p.roster = nil
+		p.gathering = nil
 	}
 	for _, b := range f.Backends {
-		if len(p.roster) < maxRoster && b.ID != "" && len(b.ID)+len(b.URL) <= maxRosterName {
-			p.roster = append(p.roster, b)
+		if len(p.gathering) < maxRoster && b.ID != "" && len(b.ID)+len(b.URL) <= maxRosterName {
+			p.gathering = append(p.gathering, b)
 		}
 	}
-	p.mu.Unlock()
-	c.fleetDue()
+	if f.Last {
+		p.roster, p.gathering, p.heard = p.gathering, nil, true
+		p.settings = f.Settings
+		p.ready.Store(f.Ready)
+		c.fleetDue()
+	}
 }
 
 // followDrains does here what operators did elsewhere, once each. What this
@@ -132,22 +141,11 @@ func (c *Cluster) followDrains(followed map[string]bool) {
 // followRosters adds and removes learned backends, and looks at those whose health
 // a peer sees otherwise.
 func (c *Cluster) followRosters() {
-	named := make(map[string]Backend)
-	health := make(map[string]string)
-	for _, p := range c.peers.all() {
-		p.mu.Lock()
-		for _, b := range p.roster {
-			if !b.Learned {
-				named[b.ID] = b
-			}
-			health[b.ID] = b.Health
-		}
-		p.mu.Unlock()
-	}
-	own := make(map[string]Backend)
+	given, health := c.readRosters()
+	own := make(map[string]bool)
 	for _, b := range c.roster {
-		own[b.ID] = b
-		if _, ok := named[b.ID]; b.Learned && !ok {
+		own[b.ID] = true
+		if b.Learned && !c.isGiven(b.ID) {
 			c.remove(b.ID)
 		}
 		if h := health[b.ID]; h != "" && h != b.Health && c.hinted[b.ID] != h {
@@ -158,15 +156,53 @@ func (c *Cluster) followRosters() {
 	if !c.cfg.LearnBackends {
 		return
 	}
-	for id, b := range named {
-		if _, ok := own[id]; !ok {
+	for id, b := range given {
+		if !own[id] {
 			c.add(b)
 		}
 	}
-	if len(named) > 0 {
+	if len(given) > 0 {
 		c.followed.Store(true)
 		nudge(c.warmed)
 	}
+}
+
+// readRosters is which backends the peers were given, and how they see them. It
+// also brings up to date who was given what: what a peer that is gone was given
+// stays so, since its going says nothing about backends.
+func (c *Cluster) readRosters() (given map[string]Backend, health map[string]string) {
+	given, health = make(map[string]Backend), make(map[string]string)
+	for _, p := range c.peers.all() {
+		p.mu.Lock()
+		roster, heard := p.roster, p.heard
+		p.mu.Unlock()
+		if !heard {
+			continue
+		}
+		names := make(map[string]bool)
+		for _, b := range roster {
+			if health[b.ID] = b.Health; !b.Learned {
+				given[b.ID], names[b.ID] = b, true
+			}
+		}
+		if c.givenBy[p.name] = names; len(c.givenBy) > maxGivers {
+			maps.DeleteFunc(c.givenBy, func(name string, _ map[string]bool) bool { return c.peers.get(name) == nil })
+		}
+	}
+	return given, health
+}
+
+// maxGivers bounds the nodes whose lists are remembered.
+const maxGivers = 256
+
+// isGiven is whether some peer was given the backend, as far as is known.
+func (c *Cluster) isGiven(id string) bool {
+	for _, names := range c.givenBy {
+		if names[id] {
+			return true
+		}
+	}
+	return false
 }
 
 func (c *Cluster) add(b Backend) {

@@ -2,6 +2,8 @@ package cluster
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -93,7 +95,7 @@ func bootName(boot uint64) string { return strconv.FormatUint(boot, 36) }
 func (c *Cluster) memberStatus(m *member.Member, owned int) Member {
 	s := Member{
 		Name: m.Name, Address: m.Address, State: m.State.String(), Boot: bootName(m.Meta.Boot),
-		Link: "down", Owned: owned, Client: m.Meta.Client, Admin: m.Meta.Admin, Differs: c.differs(&m.Meta),
+		Link: "down", Owned: owned, Client: m.Meta.Client, Admin: m.Meta.Admin, Differs: c.differs(m),
 	}
 	p := c.peers.get(m.Name)
 	if p == nil {
@@ -109,15 +111,37 @@ func (c *Cluster) memberStatus(m *member.Member, owned int) Member {
 	return s
 }
 
-func (c *Cluster) differs(m *member.Meta) string {
+// differs names what of a member's configuration is not as here.
+func (c *Cluster) differs(m *member.Member) string {
 	var list []string
-	if m.BlockSize != c.cfg.BlockSize {
-		list = append(list, fmt.Sprintf("block size %d, here %d: locations are not shared", m.BlockSize, c.cfg.BlockSize))
+	if m.Meta.BlockSize != c.cfg.BlockSize {
+		list = append(list, fmt.Sprintf("block-size %d, here %d: locations are not shared", m.Meta.BlockSize, c.cfg.BlockSize))
 	}
-	if m.MaxProtocol != maxProtocol {
-		list = append(list, fmt.Sprintf("protocol up to %d, here %d", m.MaxProtocol, maxProtocol))
+	if m.Meta.MaxProtocol != maxProtocol {
+		list = append(list, fmt.Sprintf("protocol up to %d, here %d", m.Meta.MaxProtocol, maxProtocol))
+	}
+	switch settings := c.otherSettings(m.Name); {
+	case len(settings) > 0:
+		list = append(list, settings...)
+	case c.facts.settingsDiffer(m.Name):
+		list = append(list, "settings differ")
 	}
 	return strings.Join(list, "; ")
+}
+
+func (c *Cluster) otherSettings(name string) (list []string) {
+	p := c.peers.get(name)
+	if p == nil {
+		return nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, flag := range slices.Sorted(maps.Keys(p.settings)) {
+		if here, there := c.cfg.Settings[flag], p.settings[flag]; here != there {
+			list = append(list, fmt.Sprintf("%s %s, here %s", flag, there, here))
+		}
+	}
+	return list
 }
 
 func (c *Cluster) addPeer(s *Status, p *peer) {

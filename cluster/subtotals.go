@@ -10,7 +10,7 @@ import (
 
 // subtotalsEvery is the time between two frames that tell how much this node
 // holds on which backends, and the epoch of the ledger's notes.
-const subtotalsEvery = 50 * time.Millisecond
+const subtotalsEvery = 10 * time.Millisecond
 
 // agesEvery is the time between two frames of ages.
 const agesEvery = time.Second

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"kvca/state/cbr"
@@ -75,4 +76,20 @@ func (s *settings) fieldsOf(model string) *cbr.Options {
 		s.fields[model] = new(cbr.Options)
 	}
 	return s.fields[model]
+}
+
+// fieldsText is all changes to what the CBR leaves out, the same for the same
+// changes in any order.
+func (s *settings) fieldsText() string {
+	var lines []string
+	for model, options := range s.fields {
+		for _, field := range options.Out {
+			lines = append(lines, fmt.Sprintf("out %q %q", model, field))
+		}
+		for _, field := range options.In {
+			lines = append(lines, fmt.Sprintf("in %q %q", model, field))
+		}
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "\n")
 }

@@ -2,9 +2,14 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"net"
+	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -48,7 +53,8 @@ func (n *node) openPeers() error {
 		Node: s.proxy.Node, Cluster: s.proxy.Cluster, Boot: n.boot, BlockSize: s.router.BlockSize, HashKey: s.proxy.Key,
 		Gossip: c.gossip, Link: l, Advertise: c.advertise, Join: c.join,
 		MixedBlockSizes: c.mixedBlockSizes, LearnBackends: s.learns(), OwnerBudget: c.ownerBudget,
-		Client: n.shown(n.clientListener), Admin: n.shown(n.adminListener),
+		Settings: s.shared(),
+		Client:   n.shown(n.clientListener), Admin: n.shown(n.adminListener),
 		Keys: keys, TLS: tls, Ledger: n.loads, Map: n.locations, Fleet: p.fleet,
 		Logger: n.log, Registerer: n.metrics, Now: s.router.Now, Rand: s.router.Rand,
 	})
@@ -58,6 +64,24 @@ func (n *node) openPeers() error {
 	}
 	n.peers = p
 	return nil
+}
+
+// shared are the settings that should be the same on all nodes of a cluster, and
+// need not be: where they differ, status says so.
+func (s *settings) shared() map[string]string {
+	var models []string
+	for model, policy := range s.router.Policies {
+		models = append(models, model+"="+policy)
+	}
+	slices.Sort(models)
+	fields := sha256.Sum256([]byte(s.fieldsText()))
+	return map[string]string{
+		"policy":          s.router.Policy,
+		"model-policy":    strings.Join(models, ","),
+		"ttl":             s.blocks.TTL.String(),
+		"max-index-bytes": strconv.FormatInt(s.blocks.MaxBytes, 10),
+		"cbr-in/cbr-out":  hex.EncodeToString(fields[:4]),
+	}
 }
 
 // openSecrets reads what the cluster's ports are protected by. Where there are
