@@ -50,9 +50,9 @@ func (h handler) Up(l *link.Peer) {
 	c.linked.Add(1)
 	c.revise()
 	c.facts.tellAll(p)
-	c.tellAllSubtotals(p)
 	p.mu.Lock()
 	p.told = true
+	p.subtotals = true // all are told at the next tick, in order with the changes
 	p.mu.Unlock()
 	c.tellHeldSet(p, c.cfg.Now())
 	c.fleetDue()

@@ -24,13 +24,15 @@ func (l *Ledger) Changes(dst []Subtotal) []Subtotal {
 	return dst
 }
 
-// Subtotals appends all subtotals that are not zero.
+// Subtotals appends all subtotals that are not zero, as the last call of Changes
+// left them: what has changed since comes with the next, and what is back by then
+// at what it was need not be told.
 func (l *Ledger) Subtotals(dst []Subtotal) []Subtotal {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for s, own := range l.holders[Self].booked {
-		if own != (Load{}) {
-			dst = append(dst, Subtotal{state.Slot(s), own})
+	for s := range l.rows {
+		if sent := l.rows[s].sent; sent != (Load{}) {
+			dst = append(dst, Subtotal{state.Slot(s), sent})
 		}
 	}
 	return dst

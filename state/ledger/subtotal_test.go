@@ -3,6 +3,10 @@ package ledger
 import (
 	"slices"
 	"testing"
+
+	"pgregory.net/rapid"
+
+	"kvca/state"
 )
 
 func TestChangesAreToldOnce(t *testing.T) {
@@ -62,4 +66,40 @@ func TestSubtotalsAreAllThatThisNodeHolds(t *testing.T) {
 	if got := l.Subtotals(nil); !slices.Equal(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
+}
+
+// A peer that is told all subtotals at any time, and every change, knows the
+// truth after the last changes.
+func TestWhoIsToldSubtotalsAndChangesKnowsTheTruth(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		l, peer := New(), New()
+		tell := func(list []Subtotal) {
+			for _, s := range list {
+				peer.Tell(1, s.Slot, s.Load)
+			}
+		}
+		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+			id := ID{rapid.Uint64Range(0, 5).Draw(t, "id"), 1}
+			switch rapid.IntRange(0, 4).Draw(t, "step") {
+			case 0:
+				l.Adopt(Self, Held{ID: id, Slot: state.Slot(id[0] % 3), Novel: 7})
+			case 1:
+				l.Prefilled(id)
+			case 2:
+				l.Release(id)
+			case 3:
+				tell(l.Changes(nil))
+			case 4: // a new link: what was told before is void
+				peer.Drop(1)
+				tell(l.Subtotals(nil))
+			}
+		}
+		tell(l.Changes(nil))
+		for s := range state.Slot(3) {
+			peer.SetRole(s, Follower)
+			if got, want := peer.Load(s), l.Own(s); got != want {
+				t.Fatalf("slot %d: the peer knows %+v, the truth is %+v", s, got, want)
+			}
+		}
+	})
 }
