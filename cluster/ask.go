@@ -111,14 +111,13 @@ func (a *attempt) ask(ctx context.Context, place int, bound float64) (g ledger.G
 	if !p.calls.begin(p, a.o.ID, k, a.s.frame) {
 		return g, false, whyBusy
 	}
-	why = k.wait(ctx, a.end-now)
+	why = k.wait(ctx, min(p.patience.limit(c.cfg.OwnerBudget), a.end-now))
 	if why != "" && !p.calls.end(a.o.ID, k) {
 		if a.uncertain = p; why == whyTimeout {
 			p.patience.missed(now, c.cfg.Now())
 		}
 		return g, false, why
 	}
-	p.patience.answered()
 	c.metrics.ownerCall.Observe((c.cfg.Now() - now).Seconds())
 	g, done, why = a.answered(place, k)
 	p.calls.end(a.o.ID, k) // now that it is booked here

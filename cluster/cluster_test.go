@@ -116,7 +116,7 @@ func TestAStoppedOwnerDelaysNobodyBeyondTheBudget(t *testing.T) {
 			}
 			time.Sleep(10 * time.Millisecond)
 		}
-		if longest > 2*defaultBudget {
+		if longest > (trust+1)*defaultBudget {
 			t.Errorf("a request waited for %v", longest)
 		}
 		w.nodes[2].host.Resume()

@@ -98,6 +98,7 @@ func (h handler) Frame(l *link.Peer, kind byte, body []byte) {
 	case wire.Reserve:
 		c.decide(p, l, &r)
 	case wire.Granted, wire.Refused:
+		p.patience.answered()
 		p.calls.deliver(kind == wire.Granted, &r)
 	case wire.Changes:
 		c.change(p, &r)

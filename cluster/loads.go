@@ -50,7 +50,7 @@ func (l *Loads) Reserve(ctx context.Context, o *ledger.Order) ledger.Grant {
 		return c.take(v, o, 0, "") // nothing is to be decided
 	}
 	s.best = c.cfg.Ledger.Survey(o, v.ownerOf, s.best)
-	a := &attempt{c: c, v: v, o: o, s: s, end: c.cfg.Now() + c.cfg.OwnerBudget}
+	a := &attempt{c: c, v: v, o: o, s: s, end: c.cfg.Now() + trust*c.cfg.OwnerBudget}
 	if i, ok := a.clear(); ok {
 		return c.take(v, o, i, "")
 	}
@@ -82,7 +82,7 @@ type attempt struct {
 	v   *view
 	o   *ledger.Order
 	s   *scratch
-	end time.Duration // of the budget
+	end time.Duration // when no owner is waited for any more
 	// uncertain did not answer in time and may have booked the request.
 	uncertain *peer
 }

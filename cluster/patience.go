@@ -14,6 +14,11 @@ const (
 	hungAfter = 3
 )
 
+// trust is how many budgets an owner is waited for that has answered the question
+// before: what delays it then is a busy machine, a burst on few cores for one, and
+// its answer is worth more than the wait.
+const trust = 8
+
 // patience is what this node has with an owner that does not answer in time.
 type patience struct {
 	mu     sync.Mutex
@@ -29,6 +34,16 @@ func (t *patience) hung(now time.Duration) bool {
 	return now < t.until
 }
 
+// limit is how long the owner's answer is waited for.
+func (t *patience) limit(budget time.Duration) time.Duration {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.misses == 0 {
+		return trust * budget
+	}
+	return budget
+}
+
 // missed takes a question of asked that was given up now.
 func (t *patience) missed(asked, now time.Duration) {
 	t.mu.Lock()
@@ -42,6 +57,7 @@ func (t *patience) missed(asked, now time.Duration) {
 	}
 }
 
+// answered takes an answer, also one that came too late.
 func (t *patience) answered() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
