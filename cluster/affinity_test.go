@@ -136,7 +136,8 @@ func randomText(rng *rand.Rand, n int) []byte {
 }
 
 // The affinity table for clusters: with every turn to a random node, follow-ups
-// stay where the turn before was served, and load spreads.
+// stay where the turn before was served, and load spreads. Answers of 30 ms are
+// harsh: figures that are 5 to 10 ms old are off by a third of all that runs.
 func TestFollowUpsStayOverManyNodes(t *testing.T) {
 	for _, nodes := range []int{1, 3, 8} {
 		for _, c := range []struct {
@@ -145,7 +146,7 @@ func TestFollowUpsStayOverManyNodes(t *testing.T) {
 		}{
 			{32, 0, 800, 0.98, 1.1},
 			{32, 4096, 800, 0.98, 1.25},
-			{32, 4096, 200, 0.98, 1.25},
+			{32, 4096, 200, 0.95, 1.25},
 		} {
 			t.Run(fmt.Sprintf("%d nodes, %d at once, %d shared, turns of %d", nodes, c.atOnce, c.shared, c.turn), func(t *testing.T) {
 				var kept, most []float64
@@ -176,4 +177,36 @@ func TestFollowUpsStayOverManyNodes(t *testing.T) {
 			})
 		}
 	}
+}
+
+func TestWhatComesToNothingIsRetracted(t *testing.T) {
+	inBubble(t, 60, func(w *world) {
+		w.start(3, 0, nil)
+		w.eventually("together", 10*time.Second, w.together)
+		fronts := w.fronts(4)
+		req := ask(false, [][]byte{w.text(8000)})
+		ticket, err := fronts[0].router.Route(context.Background(), req, fronts[0].members)
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(50 * time.Millisecond)
+		matched := func(f *front) int {
+			d, err := f.router.Explain(req, f.members)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return d.MatchedBlocks
+		}
+		if got := matched(fronts[1]); got != 15 {
+			t.Errorf("a peer matches %d of 15 blocks of a request under way", got)
+		}
+		ticket.Close()
+		time.Sleep(50 * time.Millisecond)
+		for _, f := range fronts {
+			if got := matched(f); got != 0 {
+				t.Errorf("%s matches %d blocks of a request that failed", f.name, got)
+			}
+		}
+		w.eventually("loads agree", time.Second, func() string { return w.loadsAgree(4) })
+	})
 }

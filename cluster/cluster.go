@@ -53,17 +53,19 @@ type Cluster struct {
 	ready     atomic.Bool
 	followed  atomic.Bool // a peer's backends are known here
 
-	changed      chan struct{} // a change waits to be told
+	stir         chan struct{} // something is to be told
 	fleetChanged chan struct{}
 	warmed       chan struct{} // a comparison has ended
 
 	workers workers
 
 	// What follows belongs to beat.
+	digest     *blockmap.Digest
+	compareDue time.Duration
+	rounds     uint64
+
+	// What follows belongs to pump.
 	changedSubtotals []ledger.Subtotal
-	digest           *blockmap.Digest
-	compareDue       time.Duration
-	rounds           uint64
 
 	// What follows belongs to tend.
 	roster          []Backend
@@ -84,7 +86,7 @@ func New(cfg Config) (*Cluster, error) {
 	c := &Cluster{
 		cfg: cfg, log: cfg.Logger, metrics: newMetrics(cfg.Registerer),
 		outbox: newOutbox(), scratches: newScratches(), digest: new(blockmap.Digest),
-		changed: make(chan struct{}, 1), fleetChanged: make(chan struct{}, 1), warmed: make(chan struct{}, 1),
+		stir: make(chan struct{}, 1), fleetChanged: make(chan struct{}, 1), warmed: make(chan struct{}, 1),
 		hinted: make(map[string]string), refusedBackends: make(map[string]string),
 		givenBy: make(map[string]map[string]bool),
 		started: cfg.Now(),
@@ -163,7 +165,7 @@ func (c *Cluster) Run(ctx context.Context) error {
 	c.workers.begin(ctx)
 	c.facts.tellSettings()
 	var work sync.WaitGroup
-	for _, part := range []func(context.Context){c.members.Run, c.links.Run, c.beat, c.flushDeltas, c.flushChanges, c.tend, c.warm} {
+	for _, part := range []func(context.Context){c.members.Run, c.links.Run, c.beat, c.pump, c.tend, c.warm} {
 		work.Go(func() { part(ctx) })
 	}
 	work.Wait()
@@ -218,9 +220,13 @@ func (c *Cluster) liveNames() []string {
 	return names
 }
 
+// beatEvery is the time between two looks at what is due, and the epoch of the
+// ledger's notes.
+const beatEvery = 50 * time.Millisecond
+
 // beat does what is due by time, until ctx ends.
 func (c *Cluster) beat(ctx context.Context) {
-	tick := time.NewTicker(subtotalsEvery)
+	tick := time.NewTicker(beatEvery)
 	defer tick.Stop()
 	for n := uint64(1); ; n++ {
 		select {
@@ -229,7 +235,7 @@ func (c *Cluster) beat(ctx context.Context) {
 		case <-tick.C:
 		}
 		now := c.cfg.Now()
-		c.tellSubtotals()
+		c.cfg.Ledger.NextEpoch()
 		for _, p := range c.peers.all() {
 			c.tendPeer(p, now)
 		}
@@ -238,7 +244,7 @@ func (c *Cluster) beat(ctx context.Context) {
 			c.compare(now)
 			c.forgetGone()
 		}
-		if n%uint64(agesEvery/subtotalsEvery) == 0 {
+		if n%uint64(agesEvery/beatEvery) == 0 {
 			c.tellAges(now)
 		}
 	}
@@ -262,6 +268,9 @@ func (c *Cluster) tendPeer(p *peer, now time.Duration) {
 	c.remind(p)
 	p.mu.Lock()
 	due := now >= p.heldDue
+	if p.subtotals {
+		nudge(c.stir)
+	}
 	p.mu.Unlock()
 	if due {
 		c.tellHeldSet(p, now)

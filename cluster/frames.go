@@ -114,7 +114,13 @@ func (h handler) Frame(l *link.Peer, kind byte, body []byte) {
 		p.credits.hear(&r)
 	case wire.Digest:
 		c.put(p, &p.questions, kind, body)
-	case wire.Delta, wire.Page, wire.PageEnd, wire.Roster, wire.Facts:
+	case wire.Delta:
+		if len(body) <= smallDelta && p.inbox.idle() {
+			c.applyDelta(p, &r, &p.run)
+			return
+		}
+		c.put(p, &p.inbox, kind, body)
+	case wire.Page, wire.PageEnd, wire.Roster, wire.Facts:
 		c.put(p, &p.inbox, kind, body)
 	default:
 		c.metrics.malformed.WithLabelValues("unknown_kind").Inc()

@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"context"
 	"time"
 
 	"kvca/cluster/link"
@@ -10,12 +9,11 @@ import (
 	"kvca/state/ledger"
 )
 
-// How this node tells owners what it holds: changes as they come, gathered for
-// changesEvery, and the full set at every link, after every change of owners, and
+// How this node tells owners what it holds: changes with other news, and the full
+// set at every link, after every change of owners, and
 // every heldEvery. A change that is lost costs balance until the next set.
 const (
-	changesEvery = 2 * time.Millisecond
-	heldEvery    = 2 * time.Second
+	heldEvery = 2 * time.Second
 	// heldPart is how many holds one frame has: under 16 KiB, so that nobody's
 	// reservation waits behind it.
 	heldPart = 500
@@ -42,11 +40,6 @@ func (c *Cluster) tellReleased(s state.Slot, id ledger.ID) {
 func (c *Cluster) tellChange(p *peer, op wire.Op, h *wire.Hold) {
 	if p.changes.add(op, h) {
 		p.changes.tell(p)
-		return
-	}
-	select {
-	case c.changed <- struct{}{}:
-	default:
 	}
 }
 
@@ -109,27 +102,5 @@ func (c *Cluster) sendHeldSet(p *peer, holds []ledger.Held, pending []ledger.ID)
 		}
 		p.send(link.Urgent, wire.HeldSet, wire.AppendIDs(b, nil))
 		holds, flags = holds[n:], 0
-	}
-}
-
-// flushChanges tells the changes of reservations, until ctx ends.
-func (c *Cluster) flushChanges(ctx context.Context) {
-	pause := time.NewTimer(changesEvery)
-	defer pause.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-c.changed:
-		}
-		pause.Reset(changesEvery)
-		select {
-		case <-ctx.Done():
-			return
-		case <-pause.C:
-		}
-		for _, p := range c.peers.all() {
-			p.changes.tell(p)
-		}
 	}
 }

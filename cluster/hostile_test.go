@@ -243,7 +243,7 @@ func TestWhatIsDroppedIsFetched(t *testing.T) {
 		n0, n1 := w.nodes[0], w.nodes[1]
 		p := n1.c.peers.get("n0")
 		p.inbox.mu.Lock()
-		p.inbox.bound = 10 // nothing fits
+		p.inbox.bound, p.inbox.busy = 10, true // nothing fits
 		p.inbox.mu.Unlock()
 		for i := range 50 {
 			n0.learn(i%2, path(uint64(i), 30))
@@ -254,7 +254,7 @@ func TestWhatIsDroppedIsFetched(t *testing.T) {
 			t.Fatal("the inbox has taken what it has no room for")
 		}
 		p.inbox.mu.Lock()
-		p.inbox.bound = inboxBytes
+		p.inbox.bound, p.inbox.busy = inboxBytes, false
 		p.inbox.mu.Unlock()
 		took := w.eventually("maps equal", 15*time.Second, w.sameMaps)
 		t.Logf("caught up after %v", took)

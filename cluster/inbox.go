@@ -70,6 +70,7 @@ func (c *Cluster) work(ctx context.Context, p *peer) {
 		switch m.kind {
 		case wire.Delta:
 			c.applyDelta(p, &r, &run)
+			continue
 		case wire.Page:
 			c.applyPage(p, &r, &run, len(m.body))
 		case wire.PageEnd:
@@ -97,9 +98,11 @@ func (c *Cluster) applyDelta(p *peer, r *wire.Reader, run *wire.Run) {
 	now := c.cfg.Now()
 	for r.Rest() > 0 {
 		r.Run(run)
-		if !r.Bad() {
-			c.applyRun(run, true, now)
+		if r.Bad() {
+			c.malformed(p, wire.Delta)
+			return
 		}
+		c.applyRun(run, true, now)
 	}
 }
 

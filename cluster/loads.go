@@ -44,6 +44,7 @@ func (l *Loads) Reserve(ctx context.Context, o *ledger.Order) ledger.Grant {
 		g.Owner = c.cfg.Node
 		return g
 	}
+	defer nudge(c.stir) // loads have changed
 	s := c.scratches.Get().(*scratch)
 	defer c.scratches.Put(s)
 	if len(o.Candidates) == 1 {
@@ -228,6 +229,7 @@ func (l *Loads) Prefilled(id ledger.ID) bool {
 	ok := l.c.cfg.Ledger.Prefilled(id)
 	if held && ok {
 		l.c.tellPrefilled(s, id)
+		nudge(l.c.stir)
 	}
 	return ok
 }
@@ -238,6 +240,7 @@ func (l *Loads) Release(id ledger.ID) bool {
 	ok := l.c.cfg.Ledger.Release(id)
 	if held {
 		l.c.tellReleased(s, id)
+		nudge(l.c.stir)
 	}
 	return ok
 }

@@ -28,17 +28,44 @@ func (l *Locations) Learn(s state.Slot, generation uint64, chain []uint64, now t
 	return news
 }
 
+// Announce tells the peers what s is about to hold. They believe it from then on,
+// so that the next turn finds it wherever it comes, however soon after the answer;
+// Retract takes it back where there is none.
+func (l *Locations) Announce(s state.Slot, generation uint64, chain []uint64, known int) bool {
+	e := l.c.backends.at(s)
+	if e == nil || l.c.linked.Load() == 0 || l.Map.Generation(s) != generation {
+		return false
+	}
+	l.c.tellRuns(e, chain, min(known, len(chain)-1))
+	return true
+}
+
+// Confirm records what was announced.
+func (l *Locations) Confirm(s state.Slot, generation uint64, chain []uint64, now time.Duration) {
+	l.Map.Learn(s, generation, chain, now)
+}
+
+// Retract takes an announcement back: a hint, as is Forget.
+func (l *Locations) Retract(s state.Slot, generation uint64, chain []uint64, known int) {
+	if l.Map.Generation(s) == generation {
+		l.c.tellDropped(s, chain[min(known, len(chain)):])
+	}
+}
+
 // Forget drops locations here, and tells the peers: a hint that repair may undo.
 func (l *Locations) Forget(s state.Slot, chain []uint64, from int) {
 	l.Map.Forget(s, chain, from)
-	if l.c.linked.Load() == 0 || from >= len(chain) {
+	l.c.tellDropped(s, chain[min(max(from, 0), len(chain)):])
+}
+
+func (c *Cluster) tellDropped(s state.Slot, gone []uint64) {
+	e := c.backends.at(s)
+	if e == nil || len(gone) == 0 || c.linked.Load() == 0 {
 		return
 	}
-	if e := l.c.backends.at(s); e != nil {
-		gone := chain[max(from, 0):]
-		r := wire.Run{Key: e.key, Generation: e.generation.Load(), Dropped: true, Hashes: gone[:min(len(gone), wire.MaxRun)]}
-		l.c.outbox.add(&r)
-	}
+	r := wire.Run{Key: e.key, Generation: e.generation.Load(), Dropped: true, Hashes: gone[:min(len(gone), wire.MaxRun)]}
+	c.outbox.add(&r)
+	nudge(c.stir)
 }
 
 // learned tells what was new of a chain: the suffix with its parent, or of a
@@ -56,6 +83,11 @@ func (c *Cluster) learned(s state.Slot, chain []uint64, news blockmap.News) {
 		}
 		first = len(chain) - 1
 	}
+	c.tellRuns(e, chain, first)
+}
+
+// tellRuns tells chain from block first on.
+func (c *Cluster) tellRuns(e *entry, chain []uint64, first int) {
 	r := wire.Run{Key: e.key, Generation: e.generation.Load()}
 	for first < len(chain) {
 		if first > 0 {
@@ -66,6 +98,7 @@ func (c *Cluster) learned(s state.Slot, chain []uint64, news blockmap.News) {
 		c.outbox.add(&r)
 		first = next
 	}
+	nudge(c.stir)
 }
 
 // Restarted begins a new generation of the backend in slot s, everywhere: its

@@ -15,6 +15,7 @@ type mailbox struct {
 	frames []mail
 	bytes  int
 	bound  int
+	busy   bool // the worker has a frame in hand
 	wake   chan struct{}
 }
 
@@ -41,11 +42,18 @@ func (m *mailbox) put(kind byte, body []byte) bool {
 	return true
 }
 
-// take returns the next frame.
+// idle is whether all frames so far have been worked off.
+func (m *mailbox) idle() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return !m.busy && len(m.frames) == 0
+}
+
+// take returns the next frame; to come back for one is to have done with the last.
 func (m *mailbox) take() (mail, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if len(m.frames) == 0 {
+	if m.busy = len(m.frames) > 0; !m.busy {
 		return mail{}, false
 	}
 	f := m.frames[0]

@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"context"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,10 +11,6 @@ import (
 
 // Bounds of the batch that gathers what is learned.
 const (
-	// flushEvery is the least time between two flushes. The first run after a
-	// pause goes at once. Longer would be cheaper, and lose conversations: an
-	// agent's next turn comes to another node within milliseconds of the answer.
-	flushEvery = 500 * time.Microsecond
 	// flushBytes is how large a batch may grow before it goes sooner.
 	flushBytes = 32 << 10
 	// batchBytes bounds a batch: what is beyond is lost, and everyone is dirty.
@@ -29,20 +24,16 @@ type outbox struct {
 	batch []byte
 	since time.Time // when the first run of the batch came
 	lost  bool
-	wake  chan struct{} // a run has come
 	full  chan struct{} // flushBytes are reached
 }
 
-func newOutbox() outbox {
-	return outbox{wake: make(chan struct{}, 1), full: make(chan struct{}, 1)}
-}
+func newOutbox() outbox { return outbox{full: make(chan struct{}, 1)} }
 
 func (o *outbox) add(r *wire.Run) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if len(o.batch) == 0 {
 		o.since = time.Now()
-		nudge(o.wake)
 	}
 	if len(o.batch)+8*len(r.Hashes)+64 > batchBytes {
 		o.lost = true
@@ -90,51 +81,23 @@ type sentDelta struct {
 // maxSent bounds the frames that are measured at a time.
 const maxSent = 256
 
-// flushDeltas sends batches until ctx ends.
-func (c *Cluster) flushDeltas(ctx context.Context) {
-	pause := time.NewTimer(flushEvery)
-	defer pause.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-c.outbox.wake:
-		}
-		c.flush()
-		pause.Reset(flushEvery)
-		select {
-		case <-ctx.Done():
-			return
-		case <-c.outbox.full:
-		case <-pause.C:
-		}
-	}
-}
-
-func (c *Cluster) flush() {
-	batch, since, lost := c.outbox.take()
-	if len(batch) == 0 && !lost {
-		return
-	}
-	for _, p := range c.peers.all() {
-		if lost {
-			p.out.dirty.Store(true)
-		}
-		if l := p.connected(); l != nil && c.shares(l) && len(batch) > 0 {
-			c.sendDelta(p, batch, since)
-		}
-	}
-}
+// smallDelta is how much may go with what is urgent, in one write, where no other
+// delta waits that it would overtake.
+const smallDelta = 4 << 10
 
 // sendDelta sends one batch. A frame that is not taken leaves a gap in the
 // numbers, by which the peer knows.
-func (c *Cluster) sendDelta(p *peer, batch []byte, since time.Time) {
+func (c *Cluster) sendDelta(p *peer, l *link.Peer, batch []byte, since time.Time) {
 	s := &p.out
+	lane := link.Deltas
+	if len(batch) <= smallDelta && l.Queued(link.Deltas) == 0 {
+		lane = link.Urgent
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.seq++
 	var header [8]byte
-	if !p.send(link.Deltas, wire.Delta, wire.AppendDelta(header[:0], s.seq), batch) {
+	if !p.send(lane, wire.Delta, wire.AppendDelta(header[:0], s.seq), batch) {
 		if !s.dirty.Swap(true) {
 			c.metrics.overflows.Inc()
 		}
@@ -171,7 +134,7 @@ func (c *Cluster) acked(p *peer, r *wire.Reader) {
 // and may hear nothing else for a while.
 func (c *Cluster) remind(p *peer) {
 	if l := p.connected(); l != nil && p.out.dirty.Load() && c.shares(l) && l.Queued(link.Deltas) == 0 {
-		c.sendDelta(p, nil, time.Now())
+		c.sendDelta(p, l, nil, time.Now())
 	}
 }
 

@@ -60,7 +60,8 @@ type peer struct {
 	// rosterTold is the link that the last roster went over; it belongs to tend.
 	rosterTold *link.Peer
 
-	// order is the scratch of the link's reader.
+	// What follows is the scratch of the link's reader.
+	run   wire.Run
 	order ledger.Order
 	keys  []*entry
 	reply []byte

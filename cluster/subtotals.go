@@ -8,44 +8,17 @@ import (
 	"kvca/state/ledger"
 )
 
-// subtotalsEvery is the time between two frames that tell how much this node
-// holds on which backends, and the epoch of the ledger's notes.
-const subtotalsEvery = 10 * time.Millisecond
-
 // agesEvery is the time between two frames of ages.
 const agesEvery = time.Second
 
-// tellSubtotals tells everyone what has changed of this node's own holds.
-func (c *Cluster) tellSubtotals() {
-	c.cfg.Ledger.NextEpoch()
+// newSubtotals is a Subtotals frame with what has changed since the last one, nil
+// for nothing. It belongs to pump.
+func (c *Cluster) newSubtotals() []byte {
 	c.changedSubtotals = c.cfg.Ledger.Changes(c.changedSubtotals[:0])
-	var news []byte
-	if len(c.changedSubtotals) > 0 {
-		news = c.encodeSubtotals(c.changedSubtotals, false)
+	if len(c.changedSubtotals) == 0 {
+		return nil
 	}
-	for _, p := range c.peers.all() {
-		p.mu.Lock()
-		all := p.subtotals
-		p.subtotals = false
-		p.mu.Unlock()
-		switch {
-		case all:
-			c.tellAllSubtotals(p)
-		case news != nil && p.connected() != nil && !p.send(link.Urgent, wire.Subtotals, news):
-			p.mu.Lock()
-			p.subtotals = true
-			p.mu.Unlock()
-		}
-	}
-}
-
-func (c *Cluster) tellAllSubtotals(p *peer) {
-	all := c.encodeSubtotals(c.cfg.Ledger.Subtotals(nil), true)
-	if p.connected() != nil && !p.send(link.Urgent, wire.Subtotals, all) {
-		p.mu.Lock()
-		p.subtotals = true
-		p.mu.Unlock()
-	}
+	return c.encodeSubtotals(c.changedSubtotals, false)
 }
 
 func (c *Cluster) encodeSubtotals(list []ledger.Subtotal, complete bool) []byte {

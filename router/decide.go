@@ -51,6 +51,7 @@ func (q *question) ticket(m *model, g ledger.Grant) *Ticket {
 	if d := &t.Decision; t.teaches && (d.MatchedBlocks == 0 || d.NovelBlocks > fewBlocks) {
 		t.expected = r.locations.Expect(b.Slot, req.Chain)
 	}
+	t.announce(t.Decision.MatchedBlocks)
 	return t
 }
 

@@ -38,3 +38,12 @@ func (q *question) findMark() {
 		}
 	}
 }
+
+// holds is whether slot s is known to hold the block or mark of that hash.
+func (r *Router) holds(s state.Slot, hash uint64) bool {
+	q := r.questions.Get().(*question)
+	defer r.questions.Put(q)
+	q.mark.single[0] = hash
+	r.locations.Walk(q.mark.single[:], r.now(), &q.mark.walk)
+	return q.mark.walk.Matched(s) > 0
+}

@@ -38,6 +38,19 @@ type Locations interface {
 	Vacuum(now time.Duration, limit int) (expired int, more bool)
 }
 
+// Teller is what Locations that many nodes share can do besides: tell the others
+// early. The next turn of a conversation may come to another node right after the
+// answer, and a batch that has left by then need not hurry.
+type Teller interface {
+	// Announce tells that s is about to hold chain, whose first known blocks it
+	// holds already. False: nothing was told, and Learn will tell it.
+	Announce(s state.Slot, generation uint64, chain []uint64, known int) bool
+	// Confirm is Learn for what was announced.
+	Confirm(s state.Slot, generation uint64, chain []uint64, now time.Duration)
+	// Retract takes an announcement back: the request came to nothing.
+	Retract(s state.Slot, generation uint64, chain []uint64, known int)
+}
+
 // local is a ledger that this node alone decides on.
 type local struct {
 	*ledger.Ledger

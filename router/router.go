@@ -84,6 +84,7 @@ type Router struct {
 	cfg       Config
 	loads     Loads
 	locations Locations
+	teller    Teller // the same as locations, nil where nobody is to be told
 	slots     registry
 	models    *models
 	metrics   *metrics
@@ -96,6 +97,7 @@ func New(cfg Config, loads Loads, locations Locations) (*Router, error) {
 		return nil, fmt.Errorf("configure router: %w", err)
 	}
 	r := &Router{cfg: cfg, loads: loads, locations: locations, metrics: newMetrics(cfg.Registerer)}
+	r.teller, _ = locations.(Teller)
 	r.questions.New = func() any { return new(question) }
 	r.models = newModels(func(name string) *model {
 		return &model{policy: policies[r.PolicyOf(name)](&r.cfg)}

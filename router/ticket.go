@@ -29,6 +29,9 @@ type Ticket struct {
 	begun    bool
 	over     bool
 	expected bool // the chain is tentatively the backend's
+	// announced is whether peers were told of the chain from the block known on.
+	announced bool
+	known     int
 }
 
 // Begin records that the backend has begun a successful response: its locations
@@ -54,14 +57,33 @@ func (t *Ticket) Begin() {
 // taken for another conversation that shares the prefix.
 func (t *Ticket) learn(now time.Duration) {
 	l, slot := t.router.locations, t.Backend.Slot
-	if t.mark != 0 {
-		l.Learn(slot, t.generation, append(t.chain, t.mark), now)
-		if t.before != 0 && t.before != t.mark {
-			l.Forget(slot, []uint64{t.before}, 0)
-		}
+	if t.announced {
+		t.router.teller.Confirm(slot, t.generation, t.marked(), now)
+	} else {
+		l.Learn(slot, t.generation, t.marked(), now)
+	}
+	if t.before != 0 && t.mark != 0 && t.before != t.mark {
+		l.Forget(slot, []uint64{t.before}, 0)
+	}
+}
+
+// marked is the chain with the request's mark behind it, if it has one.
+func (t *Ticket) marked() []uint64 {
+	if t.mark == 0 {
+		return t.chain
+	}
+	return append(t.chain, t.mark)
+}
+
+// announce tells the peers what the backend is about to hold, where that is
+// anything new.
+func (t *Ticket) announce(known int) {
+	r := t.router
+	if r.teller == nil || !t.teaches || known == len(t.chain) && (t.mark == 0 || r.holds(t.Backend.Slot, t.mark)) {
 		return
 	}
-	l.Learn(slot, t.generation, t.chain, now)
+	t.known = known
+	t.announced = r.teller.Announce(t.Backend.Slot, t.generation, t.marked(), known)
 }
 
 // Close ends the request, however it ended, and gives back all that is still
@@ -74,6 +96,9 @@ func (t *Ticket) Close() {
 	}
 	t.over = true
 	t.unexpect()
+	if t.announced && !t.begun {
+		t.router.teller.Retract(t.Backend.Slot, t.generation, t.marked(), t.known)
+	}
 	t.router.loads.Release(t.id)
 }
 

@@ -33,7 +33,7 @@ type Peer struct {
 	mu      sync.Mutex
 	queue   queue
 	writing bool // someone writes, and looks at the queue when he is done
-	corked  bool // the reader writes soon
+	corked  int  // who will uncork soon, and write then what is queued
 	ending  *ending
 
 	wake  chan struct{} // the writer is to write; goes with writing
@@ -129,7 +129,7 @@ func (p *Peer) send(lane Lane, kind byte, parts [][]byte) bool {
 		return false
 	}
 	p.queue.push(lane, kind, size, parts)
-	if p.writing || p.corked {
+	if p.writing || p.corked > 0 {
 		p.mu.Unlock()
 		return true
 	}
@@ -137,3 +137,11 @@ func (p *Peer) send(lane Lane, kind byte, parts [][]byte) bool {
 	p.start(!p.bursts.Load()) // unlocks
 	return true
 }
+
+// Hold keeps what is sent from here on together until Flush, so that frames of one
+// lane go in one write. Every Hold needs its Flush, soon: whoever else sends
+// meanwhile waits for it too.
+func (p *Peer) Hold() { p.cork() }
+
+// Flush ends a Hold and writes what was kept.
+func (p *Peer) Flush() { p.uncork() }

@@ -73,14 +73,14 @@ func (p *Peer) noteBurst(run int) {
 
 func (p *Peer) cork() {
 	p.mu.Lock()
-	p.corked = true
+	p.corked++
 	p.mu.Unlock()
 }
 
 func (p *Peer) uncork() {
 	p.mu.Lock()
-	p.corked = false
-	if p.writing || p.queue.empty() {
+	p.corked--
+	if p.corked > 0 || p.writing || p.ending != nil || p.queue.empty() {
 		p.mu.Unlock()
 		return
 	}

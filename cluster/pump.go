@@ -1,0 +1,75 @@
+package cluster
+
+import (
+	"context"
+	"time"
+
+	"kvca/cluster/link"
+	"kvca/cluster/wire"
+)
+
+// pumpEvery is how long news gathers before it is told: what was learned, what
+// became of reservations, and subtotals go together, in one write a peer. Each
+// write wakes a process, which costs more than anything else here; waiting longer
+// would make owners decide by older figures.
+const pumpEvery = 5 * time.Millisecond
+
+// pump tells the peers what is new, until ctx ends. It rests while nothing is.
+func (c *Cluster) pump(ctx context.Context) {
+	pause := time.NewTimer(pumpEvery)
+	defer pause.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-c.stir:
+		}
+		pause.Reset(pumpEvery)
+		select {
+		case <-ctx.Done():
+			return
+		case <-c.outbox.full:
+		case <-pause.C:
+		}
+		c.tellNews()
+	}
+}
+
+// tellNews tells each peer what is new for it.
+func (c *Cluster) tellNews() {
+	batch, since, lost := c.outbox.take()
+	subtotals := c.newSubtotals()
+	for _, p := range c.peers.all() {
+		if lost {
+			p.out.dirty.Store(true)
+		}
+		if l := p.connected(); l != nil {
+			l.Hold()
+			p.changes.tell(p)
+			c.tellSubtotals(p, subtotals)
+			if len(batch) > 0 && c.shares(l) {
+				c.sendDelta(p, l, batch, since)
+			}
+			c.acknowledge(p)
+			l.Flush()
+		}
+	}
+}
+
+// tellSubtotals tells a peer what has changed of this node's own holds, or all of
+// them where it is new or has missed some.
+func (c *Cluster) tellSubtotals(p *peer, news []byte) {
+	p.mu.Lock()
+	all := p.subtotals
+	p.mu.Unlock()
+	if all {
+		news = c.encodeSubtotals(c.cfg.Ledger.Subtotals(nil), true)
+	}
+	if news == nil {
+		return
+	}
+	taken := p.send(link.Urgent, wire.Subtotals, news)
+	p.mu.Lock()
+	p.subtotals = !taken
+	p.mu.Unlock()
+}
