@@ -12,15 +12,21 @@
 //     with the next owner's cost as a bound. The owner's answer, also a refusal,
 //     brings fresh figures. Who can't be asked within the budget is left out: of
 //     two good candidates drawn at random the better one is taken (degraded).
-//   - Loads. Every 50 ms a node tells everyone how much it holds on the backends
-//     where that has changed: subtotals of its own, which replace what it told
-//     before. So what is known of a dead node's load goes with its lease, and a
-//     new owner has figures before anyone has told it what it holds.
-//   - Locations. What a node learns goes to each peer once, in batches, as runs: a
-//     parent and the new suffix, or the leaf alone where a chain was refreshed.
+//   - Loads. A node tells everyone how much it holds on the backends where that has
+//     changed: subtotals of its own, which replace what it told before. So what is
+//     known of a dead node's load goes with its lease, and a new owner has figures
+//     before anyone has told it what it holds.
+//   - Locations. What a backend is going to hold goes to each peer once, when the
+//     request is routed, as a run: a parent and the new suffix; or the leaf alone
+//     where a chain was refreshed. A request that comes to nothing is retracted.
+//
+// Every write wakes a process, which costs more than what is written. So news of
+// all kinds gathers for 5 ms and goes together; only questions and answers between
+// a routing node and an owner go at once. A candidate that leads so far that no
+// fresher figure would change the choice needs no question: its owner is told.
 //
 // The routing node is the authority on its live reservations. Owners have copies,
-// by holder, to decide by. Changes of them are told within 2 ms, and the full set
+// by holder, to decide by. Changes of them are told within 5 ms, and the full set
 // at every new link, when owners change, and every two seconds; it replaces the
 // copy. A lost message costs balance until then, never a leak.
 //
@@ -51,13 +57,13 @@
 //
 // Run owns every goroutine, and waits for them: membership, the links, and
 //
-//   - beat, each 50 ms: subtotals, acknowledgements, leases, held sets,
-//     comparisons that are due;
-//   - flushDeltas and flushChanges, when there is something to tell;
+//   - beat, each 50 ms: acknowledgements, leases, held sets, comparisons that are
+//     due;
+//   - pump, when there is something to tell;
 //   - tend, which alone changes the fleet of backends;
 //   - two workers a peer: one applies deltas, pages, facts and rosters, one
-//     answers digests. The reader of a link only hands over to them, so that a
-//     reservation never waits behind the block map.
+//     answers digests. The reader of a link hands over to them what is not small,
+//     so that a reservation never waits behind the block map.
 //
 // Reserve, Release and Learn run on the caller's goroutine. The view (who owns
 // what) is replaced as a whole and read without a lock. Order of locks:
