@@ -37,13 +37,23 @@ var clusterShapes = []clusterShape{
 type clusterCost struct {
 	*cpuRun
 	rate float64
-	// clusters are the one node and the several, cost their CPU of a request in
-	// microseconds by shape and round, served their requests a second.
-	clusters [2]*nodes.Cluster
-	cost     [2][][]float64
-	served   [2][][]float64
-	seed     uint64
+	// groups are the one node, as many as in the cluster that know nothing of each
+	// other, and the cluster; cost is their CPU of a request in microseconds by
+	// shape and round, served their requests a second.
+	groups [3][]*nodes.Node
+	cost   [3][][]float64
+	served [3][][]float64
+	seed   uint64
 }
+
+// The groups. What alone costs more than one is what it costs to do the same
+// work in several processes that are less busy each; the rest of what together
+// costs is the cluster's.
+const (
+	one = iota
+	alone
+	together
+)
 
 // runClusterCPU lets both take turns in front of the same backends.
 func runClusterCPU(ctx context.Context, c *cpuRun, sizes []int, rate float64) (err error) {
@@ -56,11 +66,19 @@ func runClusterCPU(ctx context.Context, c *cpuRun, sizes []int, rate float64) (e
 	}
 	defer func() { err = errors.Join(err, r.close()) }()
 	cc := &clusterCost{cpuRun: c, rate: rate, seed: c.settings.seed << 32}
-	for i, n := range []int{1, sizes[0]} {
-		if cc.clusters[i], err = r.cluster(ctx, n); err != nil {
+	for i := range 2 + sizes[0] {
+		group, size := min(i, alone), 1
+		if i == 1+sizes[0] {
+			group, size = together, sizes[0]
+		}
+		started, err := r.cluster(ctx, size)
+		if err != nil {
 			return err
 		}
-		defer cc.clusters[i].Close()
+		defer started.Close()
+		cc.groups[group] = append(cc.groups[group], started.Nodes...)
+	}
+	for i := range cc.groups {
 		cc.cost[i], cc.served[i] = make([][]float64, len(clusterShapes)), make([][]float64, len(clusterShapes))
 	}
 	if err := cc.measure(ctx); err != nil {
@@ -72,8 +90,8 @@ func runClusterCPU(ctx context.Context, c *cpuRun, sizes []int, rate float64) (e
 func (c *clusterCost) measure(ctx context.Context) error {
 	for round := range c.rounds {
 		for i := range clusterShapes {
-			for turn := range c.clusters {
-				if err := c.visit(ctx, (turn+round)%len(c.clusters), i); err != nil {
+			for turn := range c.groups {
+				if err := c.visit(ctx, (turn+round)%len(c.groups), i); err != nil {
 					return err
 				}
 			}
@@ -84,7 +102,7 @@ func (c *clusterCost) measure(ctx context.Context) error {
 
 // visit loads one cluster for one slice, after a tenth of it to warm up.
 func (c *clusterCost) visit(ctx context.Context, which, shape int) error {
-	list := c.clusters[which].Nodes
+	list := c.groups[which]
 	if _, err := c.load(ctx, list, clusterShapes[shape], c.slice/10); err != nil {
 		return err
 	}
@@ -141,16 +159,19 @@ func (c *clusterCost) print(r *rig, n int) error {
 	r.Printf("CPU microseconds of a request of all nodes together, medians of %d rounds of %v in turns, %.0f requests a second, %d backends\n\n",
 		c.rounds, c.slice, c.rate, clusterBackends)
 	several := fmt.Sprintf("%d nodes", n)
-	t := &report.Table{Header: []string{"request", "1 node", several, "times", "times by round", "requests/s, 1 node", "requests/s, " + several}}
+	t := &report.Table{Header: []string{
+		"request", "1 node", several + " alone", several, "times 1 node", "by round", "times " + several + " alone", "requests/s, " + several,
+	}}
 	ratios := make([]float64, len(clusterShapes))
 	for i, s := range clusterShapes {
 		var each []float64
-		for k := range c.cost[0][i] {
-			each = append(each, c.cost[1][i][k]/c.cost[0][i][k])
+		for k := range c.cost[one][i] {
+			each = append(each, c.cost[together][i][k]/c.cost[one][i][k])
 		}
-		ratios[i] = median(c.cost[1][i]) / median(c.cost[0][i])
-		t.Add(s.name, fmt.Sprintf("%.0f", median(c.cost[0][i])), fmt.Sprintf("%.0f", median(c.cost[1][i])), fmt.Sprintf("%.2f", ratios[i]),
-			spread(each), fmt.Sprintf("%.0f", median(c.served[0][i])), fmt.Sprintf("%.0f", median(c.served[1][i])))
+		single, apart, whole := median(c.cost[one][i]), median(c.cost[alone][i]), median(c.cost[together][i])
+		ratios[i] = whole / single
+		t.Add(s.name, fmt.Sprintf("%.0f", single), fmt.Sprintf("%.0f", apart), fmt.Sprintf("%.0f", whole), fmt.Sprintf("%.2f", ratios[i]),
+			spread(each), fmt.Sprintf("%.2f", whole/apart), fmt.Sprintf("%.0f", median(c.served[together][i])))
 	}
 	r.Printf("%s\n", t)
 	var err error
