@@ -40,7 +40,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	m := &metrics{
 		ownerCall: f.NewHistogram(prometheus.HistogramOpts{
 			Name: "kvca_cluster_owner_call_seconds", Help: "Time that a reservation at another node takes, of those that were answered.",
-			Buckets: []float64{10e-6, 20e-6, 30e-6, 50e-6, 75e-6, 100e-6, 150e-6, 200e-6, 300e-6, 500e-6, 750e-6, 1e-3, 1.5e-3, 2e-3, 3e-3},
+			Buckets: []float64{10e-6, 20e-6, 30e-6, 50e-6, 75e-6, 100e-6, 150e-6, 200e-6, 300e-6, 500e-6, 750e-6, 1e-3, 1.5e-3, 2e-3, 3e-3, 5e-3, 10e-3, 25e-3},
 		}),
 		refusals:    counter("kvca_cluster_refusals_total", "Reservations that an owner refused this node: its least cost was above the bound, or it owned none of the backends."),
 		answers:     vec("kvca_cluster_answers_total", "Reservations of other nodes that this node decided as owner.", "answer"),

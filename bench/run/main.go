@@ -40,6 +40,7 @@ import (
 var errBroken = errors.New("not as promised")
 
 var commands = map[string]func(ctx context.Context, args []string) error{
+	"echo":          runEcho,
 	"fake":          runFake,
 	"plain":         runPlain,
 	"cpu":           runCPU,

@@ -39,11 +39,16 @@ func runOwnerCalls(ctx context.Context, args []string) error {
 			return err
 		}
 		late := watchLateness(ctx)
+		bare, err := r.callBare(ctx, *rate/float64(*size))
+		if err != nil {
+			return err
+		}
 		res, err := evenly(ctx, c.Nodes, load.Closed{
 			Connections: 3 * connections, Requests: load.Distinct(model, *bytes, 1<<40, s.seed), Rate: *rate, Duration: *span, Timeout: requestTime,
 		})
 		worst := late.end()
-		if err != nil {
+		barely, barely99, bareErr := bare.end()
+		if err = errors.Join(err, bareErr); err != nil {
 			return err
 		}
 		after, err := metricsOf(ctx, c.Nodes)
@@ -52,6 +57,8 @@ func runOwnerCalls(ctx context.Context, args []string) error {
 		}
 		r.Printf("%d nodes, %.0f requests a second of %d bytes in all, %d backends that answer in %v; this machine woke a sleeper up to %v late\n\n",
 			*size, float64(res.OK)/res.Elapsed.Seconds(), *bytes, clusterBackends, *delay, worst.Round(10*time.Microsecond))
+		r.Printf("bare calls between two further processes meanwhile, %d bytes there and back: p50 %d us, p99 %d us\n\n",
+			bareCall, barely.Microseconds(), barely99.Microseconds())
 		return judgeOwnerCalls(r, c, before, after, res.OK)
 	})
 }
