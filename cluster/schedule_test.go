@@ -48,8 +48,6 @@ func newSchedule(w *world) *schedule {
 	return &schedule{world: w, backends: 3 + w.rng.IntN(6), paused: make(map[*testNode]bool)}
 }
 
-func (s *schedule) chance(percent int) bool { return s.rng.IntN(100) < percent }
-
 func (s *schedule) span(most time.Duration) time.Duration {
 	return time.Duration(s.rng.Int64N(int64(most)))
 }
