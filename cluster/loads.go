@@ -60,8 +60,8 @@ func (l *Loads) Reserve(ctx context.Context, o *ledger.Order) ledger.Grant {
 
 // clearMargin is by how many requests like this one the cheapest candidate must
 // lead for its owner to be told rather than asked: so many would have to come to
-// it from other nodes, unseen within an epoch of 50 ms, for another choice to be
-// better. Follow-ups whose backend is not busy are the usual case.
+// it from other nodes, unseen within the milliseconds that news takes, for another
+// choice to be better. Follow-ups whose backend is not busy are the usual case.
 const clearMargin = 8
 
 // clear is the candidate that leads so far that no fresher figure would change the
@@ -115,7 +115,7 @@ func (a *attempt) reserve(ctx context.Context) ledger.Grant {
 // of the others. Equal owners are drawn by how many equal candidates they have, so
 // that each candidate is as likely as any other.
 func (a *attempt) cheapest() (place int, bound float64) {
-	place, bound = a.v.self, math.Inf(1)
+	place, bound = a.v.owner(a.o.Candidates[0].Slot), math.Inf(1)
 	score, equal, tie := math.Inf(1), uint64(0), a.o.Tie
 	for i := range a.s.best {
 		b := &a.s.best[i]

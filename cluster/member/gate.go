@@ -15,13 +15,14 @@ import (
 
 // gate is memberlist's transport behind a check of labels, so that a node of another
 // cluster is counted, logged and answered with both names, where memberlist would
-// hang up. It also bounds what strangers may open.
+// hang up. It also bounds what strangers may open and claim.
 //
 // Two goroutines pump what comes in, one more a stream until its label is read. All
 // end with Shutdown.
 type gate struct {
 	inner    memberlist.Transport
 	label    string
+	sealed   bool // gossip is encrypted: what can be read is from a node of ours
 	watch    watcher
 	packets  chan *memberlist.Packet
 	incoming chan net.Conn
@@ -49,13 +50,11 @@ const (
 	maxStreamBytes = 4 << 20         // read from one: far above the state of maxMembers
 	labelPatience  = 2 * time.Second // for a stream's first bytes
 	maxAnswer      = 1024            // bytes of a refusal that are read
-
-	errMsgType = 13 // memberlist's message that carries an error's text
 )
 
-func newGate(inner memberlist.Transport, label string, w watcher) *gate {
+func newGate(inner memberlist.Transport, label string, sealed bool, w watcher) *gate {
 	g := &gate{
-		inner: inner, label: label, watch: w,
+		inner: inner, label: label, sealed: sealed, watch: w,
 		packets:  make(chan *memberlist.Packet),
 		incoming: make(chan net.Conn),
 		done:     make(chan struct{}),
@@ -94,6 +93,9 @@ func (g *gate) mine(p *memberlist.Packet) bool {
 		return false
 	case label != g.label:
 		g.watch.foreign(label, p.From.String())
+		return false
+	case !g.sealed && inflates(buf):
+		g.watch.nonsense("packet")
 		return false
 	}
 	p.Buf = buf
@@ -135,7 +137,7 @@ func (g *gate) leave(c net.Conn) {
 
 // receive reads a stream's label and hands it on, or answers that it is not ours.
 func (g *gate) receive(c net.Conn) {
-	stream := &inbound{Conn: c, gate: g, left: maxStreamBytes}
+	stream := &inbound{&limited{c, maxStreamBytes}, g, c}
 	_ = c.SetDeadline(time.Now().Add(labelPatience))
 	labelled, label, err := memberlist.RemoveLabelHeaderFromStream(stream)
 	switch {
@@ -146,11 +148,21 @@ func (g *gate) receive(c net.Conn) {
 		g.watch.foreign(label, c.RemoteAddr().String())
 		g.answer(stream, label)
 	default:
-		select {
-		case g.incoming <- labelled:
-		case <-g.done:
-			_ = stream.Close()
-		}
+		g.hand(begin(labelled))
+	}
+}
+
+// hand gives memberlist a stream.
+func (g *gate) hand(c *begun) {
+	if !g.sealed && !c.modest() {
+		g.watch.nonsense("stream")
+		_ = c.Close()
+		return
+	}
+	select {
+	case g.incoming <- c:
+	case <-g.done:
+		_ = c.Close()
 	}
 }
 
@@ -160,60 +172,80 @@ func (g *gate) answer(stream net.Conn, label string) {
 	r := refusal{reason: otherCluster, text: fmt.Sprintf("cluster %q is not %q", label, g.label)}
 	body, err := msgpack.Marshal(map[string]string{"Error": r.Error()})
 	if err == nil {
-		_, _ = stream.Write(append([]byte{errMsgType}, body...))
+		_, _ = stream.Write(append([]byte{errMsg}, body...))
 		_, _ = io.Copy(io.Discard, stream)
 	}
 	_ = stream.Close()
 }
 
-// inbound is a stream from outside; closing it makes room for another.
-type inbound struct {
+// limited is a stream of which so much is read at most.
+type limited struct {
 	net.Conn
-	gate *gate
 	left int
 }
 
-func (i *inbound) Read(b []byte) (int, error) {
-	if i.left <= 0 {
+func (l *limited) Read(b []byte) (int, error) {
+	if l.left <= 0 {
 		return 0, fmt.Errorf("read gossip stream: more than %d bytes", maxStreamBytes)
 	}
-	n, err := i.Conn.Read(b[:min(len(b), i.left)])
-	i.left -= n
+	n, err := l.Conn.Read(b[:min(len(b), l.left)])
+	l.left -= n
 	return n, err
 }
 
+// inbound is a stream from outside; closing it makes room for another.
+type inbound struct {
+	*limited
+	gate *gate
+	conn net.Conn
+}
+
 func (i *inbound) Close() error {
-	i.gate.leave(i.Conn)
-	return i.Conn.Close()
+	i.gate.leave(i.conn)
+	return i.conn.Close()
 }
 
 // outbound is a stream that was dialled. It looks at how the answer begins, since
 // with encryption memberlist would not read a refusal by another cluster.
 type outbound struct {
-	net.Conn
+	*begun
 	gate   *gate
+	conn   net.Conn
 	looked bool
 }
 
 func (o *outbound) Read(b []byte) (int, error) {
-	n, err := o.Conn.Read(b)
-	if !o.looked && n > 0 {
+	if !o.looked {
 		o.looked = true
-		if text, ok := refusalIn(b[:min(n, maxAnswer)]); ok {
+		if err := o.look(); err != nil {
+			return 0, err
+		}
+	}
+	return o.begun.Read(b)
+}
+
+func (o *outbound) look() error {
+	modest := o.modest() // waits for the first bytes, sealed or not
+	if !modest && !o.gate.sealed {
+		o.gate.watch.nonsense("stream")
+		return errImmodest
+	}
+	if head, _ := o.r.Peek(o.r.Buffered()); len(head) > 0 {
+		if text, ok := refusalIn(head); ok {
 			o.gate.watch.refusedBy(o.RemoteAddr().String(), text)
 		}
 	}
-	return n, err
+	return nil
 }
 
 func (o *outbound) Close() error {
-	o.gate.leave(o.Conn)
-	return o.Conn.Close()
+	o.gate.leave(o.conn)
+	return o.conn.Close()
 }
 
 // refusalIn finds a gate's answer in how a stream begins.
 func refusalIn(b []byte) (string, bool) {
-	if b[0] != errMsgType {
+	if b[0] != errMsg {
 		return "", false
 	}
 	at := bytes.Index(b, []byte(refusedPrefix))
@@ -256,7 +288,7 @@ func (g *gate) DialAddressTimeout(a memberlist.Address, timeout time.Duration) (
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.dialled[c] = struct{}{}
-	return &outbound{Conn: c, gate: g}, nil
+	return &outbound{begun: begin(&limited{c, maxStreamBytes}), gate: g, conn: c}, nil
 }
 
 func (g *gate) dial(a memberlist.Address, timeout time.Duration) (net.Conn, error) {

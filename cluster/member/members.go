@@ -108,7 +108,7 @@ func (m *Members) open(at addresses) error {
 		return errors.Join(fmt.Errorf("advertised gossip address: %w", err), inner.Shutdown())
 	}
 	m.self = net.JoinHostPort(ip.String(), strconv.Itoa(port))
-	g := newGate(inner, m.config.Cluster, m)
+	g := newGate(inner, m.config.Cluster, m.keys != nil, m)
 	settings.Transport = g
 	if m.list, err = memberlist.Create(settings); err != nil {
 		return errors.Join(fmt.Errorf("start gossip: %w", err), g.Shutdown())
