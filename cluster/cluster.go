@@ -334,6 +334,10 @@ func (c *Cluster) others() (list []member.Member) {
 func (c *Cluster) becomeReady(why string) {
 	c.ready.Store(true)
 	c.fleetDue()
+	if len(c.others()) == 0 {
+		c.log.Info("serving without peers: none is known", "after", c.cfg.Now()-c.started)
+		return
+	}
 	c.log.Info("in the cluster", "members", len(c.others())+1, "locations", c.cfg.Map.Stats().Locations, "because", why, "after", c.cfg.Now()-c.started)
 }
 

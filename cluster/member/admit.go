@@ -32,6 +32,11 @@ func (r *refusal) Error() string {
 	return fmt.Sprintf("%s%s: %s", refusedPrefix, r.reason, r.text)
 }
 
+// foreignText says that a label is another cluster's.
+func foreignText(label, own string) string {
+	return fmt.Sprintf("cluster %q is not %q: want the same --cluster-name", label, own)
+}
+
 // refusedPrefix begins the text of every refusal, also of those that come from
 // another node.
 const refusedPrefix = "kvca refused: "
@@ -44,14 +49,14 @@ func admit(own, peer *Meta, name string) *refusal {
 	}
 	switch {
 	case peer.Cluster != own.Cluster:
-		return no(otherCluster, "node %q is of cluster %q, this one of %q", name, peer.Cluster, own.Cluster)
+		return no(otherCluster, "node %q is of cluster %q, this one of %q: want the same --cluster-name", name, peer.Cluster, own.Cluster)
 	case max(peer.MinProtocol, own.MinProtocol) > min(peer.MaxProtocol, own.MaxProtocol):
 		return no(otherProtocol, "node %q speaks protocols %d..%d, this one %d..%d",
 			name, peer.MinProtocol, peer.MaxProtocol, own.MinProtocol, own.MaxProtocol)
 	case peer.KeyCheck != own.KeyCheck:
-		return no(otherHashKey, "node %q has a hash key of check %016x, this one of %016x", name, peer.KeyCheck, own.KeyCheck)
+		return no(otherHashKey, "node %q has a hash key of check %016x, this one of %016x: want the same --hash-key-file", name, peer.KeyCheck, own.KeyCheck)
 	case peer.BlockSize != own.BlockSize && !(peer.Mixed && own.Mixed):
-		return no(otherBlockSize, "node %q has block size %d, this one %d, and mixed sizes are allowed there: %t, here: %t",
+		return no(otherBlockSize, "node %q has block size %d, this one %d: want the same --block-size, or --mixed-block-sizes on both (there %t, here %t)",
 			name, peer.BlockSize, own.BlockSize, peer.Mixed, own.Mixed)
 	}
 	return nil

@@ -19,7 +19,10 @@ func (m *Members) arrived(n *memberlist.Node, what string) {
 	m.signal(m.wake)
 	if name := n.Name; name != m.config.Name {
 		m.signal(m.hurry)
-		m.later(func() { m.log.Info(what, "node", name, "address", at, "boot", meta.Boot) })
+		m.later(func() {
+			m.endsTold(func(other string, _ end) bool { return other == name })
+			m.log.Info(what, "node", name, "address", at, "boot", meta.Boot)
+		})
 	}
 }
 
@@ -36,8 +39,31 @@ func (m *Members) ended(n *memberlist.Node) {
 	m.mu.Unlock()
 	m.signal(m.wake)
 	m.signal(m.hurry)
-	if name != m.config.Name {
-		m.later(func() { m.log.Info(what, "node", name, "address", at, "boot", meta.Boot) })
+	if name == m.config.Name {
+		return
+	}
+	told := func() { m.log.Info(what, "node", name, "address", at, "boot", meta.Boot) }
+	if state == Left {
+		m.later(told)
+		return
+	}
+	m.later(func() { m.ends[name] = end{time.Now(), told} })
+}
+
+// end is a member's that may still turn out to be a departure: the farewell often
+// comes a moment after the news.
+type end struct {
+	at   time.Time
+	told func() // logs that it was lost
+}
+
+// endsTold logs the ends of those who did not say farewell, or of one of them.
+func (m *Members) endsTold(due func(name string, e end) bool) {
+	for name, e := range m.ends {
+		if due(name, e) {
+			delete(m.ends, name)
+			e.told()
+		}
 	}
 }
 
@@ -93,7 +119,7 @@ func (m *Members) signal(c chan struct{}) {
 // What the gate sees.
 
 func (m *Members) foreign(label, from string) {
-	m.refuse(&refusal{hostOf(from), otherCluster, "cluster " + quote(label) + " is not " + quote(m.config.Cluster)}, from)
+	m.refuse(&refusal{hostOf(from), otherCluster, foreignText(label, m.config.Cluster)}, from)
 }
 
 func (m *Members) nonsense(transport string) {
@@ -106,13 +132,22 @@ func (m *Members) refusedBy(at, answer string) {
 	m.refuse(&refusal{at, otherCluster, "it says: " + answer}, at)
 }
 
-// gossiped is what only memberlist's log tells.
+// unread refuses gossip that can't be read.
+func (m *Members) unread(from, text string) {
+	m.refuse(&refusal{hostOf(from), otherGossipKey, text}, from)
+}
+
+// gossiped is what only memberlist's log tells; name is a node's, or where it came from.
 func (m *Members) gossiped(e event, name string) {
 	switch e {
 	case suspected:
 		m.doubt(name, true)
 	case undecrypted:
-		m.refuse(&refusal{"", otherGossipKey, "gossip came that none of this node's keys opens"}, "")
+		m.unread(name, "none of this node's keys opens its gossip: want the same --cluster-secret-file; each logs what it has as \"cluster secret\"")
+	case inClear:
+		m.unread(name, "its gossip is not encrypted, and this node has a secret: want --cluster-secret-file there too")
+	case noKey:
+		m.unread(name, "its gossip is encrypted, and this node has no secret: want --cluster-secret-file here too")
 	case badPacket:
 		m.nonsense("packet")
 	case badStream:

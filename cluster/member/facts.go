@@ -67,10 +67,14 @@ func (m *Members) Learn(facts []Fact) {
 func (m *Members) merge(f Fact) bool {
 	m.mu.Lock()
 	verdict := m.table.Merge(f)
-	if verdict == Changed && f.Kind == departure {
-		m.roster.departed(f.Subject, f.Value)
-	}
+	departed := verdict == Changed && f.Kind == departure && m.roster.departed(f.Subject, f.Value)
 	m.mu.Unlock()
+	if departed {
+		m.later(func() {
+			delete(m.ends, f.Subject)
+			m.log.Info("member left", "node", f.Subject, "boot", f.Value)
+		})
+	}
 	if verdict == Full {
 		m.metrics.dropped.WithLabelValues(dropTable).Inc()
 	}

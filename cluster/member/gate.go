@@ -2,6 +2,7 @@ package member
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -169,7 +170,7 @@ func (g *gate) hand(c *begun) {
 // answer tells a node of another cluster why it is not let in, then reads until it
 // hangs up: closing with bytes unread would reset the stream before the answer is read.
 func (g *gate) answer(stream net.Conn, label string) {
-	r := refusal{reason: otherCluster, text: fmt.Sprintf("cluster %q is not %q", label, g.label)}
+	r := refusal{reason: otherCluster, text: foreignText(label, g.label)}
 	body, err := msgpack.Marshal(map[string]string{"Error": r.Error()})
 	if err == nil {
 		_, _ = stream.Write(append([]byte{errMsg}, body...))
@@ -206,7 +207,8 @@ func (i *inbound) Close() error {
 }
 
 // outbound is a stream that was dialled. It looks at how the answer begins, since
-// with encryption memberlist would not read a refusal by another cluster.
+// with encryption memberlist would not read a refusal by another cluster, and ends
+// the stream with it.
 type outbound struct {
 	*begun
 	gate   *gate
@@ -233,6 +235,7 @@ func (o *outbound) look() error {
 	if head, _ := o.r.Peek(o.r.Buffered()); len(head) > 0 {
 		if text, ok := refusalIn(head); ok {
 			o.gate.watch.refusedBy(o.RemoteAddr().String(), text)
+			return errors.New(text)
 		}
 	}
 	return nil

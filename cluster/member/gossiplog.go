@@ -15,7 +15,7 @@ import (
 // log.Logger calls Write one line at a time.
 type gossipLog struct {
 	log   *slog.Logger
-	event func(event, string) // the string is a node's name, where one matters
+	event func(event, string) // the string is a node's name or where it came from, where that matters
 
 	last    time.Time // when a warning was written
 	skipped int       // warnings since
@@ -26,12 +26,17 @@ type event uint8
 
 const (
 	suspected   event = iota + 1 // this node's probe of the named one failed
-	undecrypted                  // no key opens what came, or it is in the clear
+	undecrypted                  // no key opens what came
+	inClear                      // what came is not encrypted, and this node has keys
+	noKey                        // what came is encrypted, and this node has no keys
 	badPacket
 	badStream
 	queueFull // messages dropped
 	tcpOnly   // UDP fails, TCP does not
 )
+
+// refuses tells whether what came is told as a refusal.
+func (e event) refuses() bool { return e == undecrypted || e == inClear || e == noKey }
 
 // events are the marks of each, in lower case, in the order they are looked for.
 var events = []struct {
@@ -41,8 +46,8 @@ var events = []struct {
 	{"suspect ", suspected},
 	{"decrypt", undecrypted},
 	{"no installed keys", undecrypted},
-	{"encryption is configured but", undecrypted},
-	{"encryption is not configured", undecrypted},
+	{"encryption is configured but", inClear},
+	{"encryption is not configured", noKey},
 	{"over tcp but udp probes failed", tcpOnly},
 	{"handler queue full", queueFull},
 	{"failed to receive", badStream},
@@ -65,8 +70,12 @@ func newGossipLog(logger *slog.Logger, on func(event, string)) *log.Logger {
 // Write takes one line.
 func (g *gossipLog) Write(line []byte) (int, error) {
 	level, text := splitLevel(string(line))
-	if e, name := find(text); e != 0 {
+	e, name := find(text)
+	if e != 0 {
 		g.event(e, name)
+	}
+	if e.refuses() || strings.Contains(text, refusedPrefix) {
+		level = slog.LevelDebug // told as a refusal
 	}
 	g.emit(level, text)
 	return len(line), nil
@@ -108,7 +117,7 @@ func find(text string) (event, string) {
 			continue
 		}
 		if e.event != suspected {
-			return e.event, ""
+			return e.event, origin(text)
 		}
 		// "Suspect <name> has failed, no acks received"
 		if name, _, ok := strings.Cut(text[at+len(e.mark):], " has failed"); ok && at == 0 {
@@ -116,4 +125,16 @@ func find(text string) (event, string) {
 		}
 	}
 	return 0, ""
+}
+
+// origin is the address that a line is about, "" if it names none.
+func origin(text string) string {
+	if _, from, ok := strings.Cut(text, " from="); ok {
+		return from
+	}
+	if rest, ok := strings.CutPrefix(text, "failed to join "); ok { // "failed to join <address>: <error>"
+		at, _, _ := strings.Cut(rest, ": ")
+		return at
+	}
+	return ""
 }

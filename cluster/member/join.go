@@ -126,7 +126,7 @@ func (j *joiner) resolve(ctx context.Context) (all []string, complete bool) {
 		if err != nil {
 			complete = false
 			if ctx.Err() == nil || errors.Is(ctx.Err(), context.DeadlineExceeded) {
-				j.failed("join address does not resolve", t.String(), err)
+				j.failed("join address does not resolve, will be tried again", t.String(), err)
 			}
 			continue
 		}
@@ -183,7 +183,7 @@ func (j *joiner) called(ctx context.Context, addr string, err error) {
 	if inner := errors.Unwrap(err); inner != nil {
 		err = inner // without the list's frame
 	}
-	if strings.Contains(err.Error(), refusedPrefix) {
+	if e, _ := find(err.Error()); e.refuses() || strings.Contains(err.Error(), refusedPrefix) {
 		j.m.log.Debug("join refused", "address", addr, "error", err) // told as a refusal
 		return
 	}

@@ -28,10 +28,12 @@ type Members struct {
 	said    once
 
 	inbox  chan []byte   // messages, at most maxInbox
-	notes  chan func()   // log lines, at most maxNotes
+	notes  chan func()   // log lines, at most maxNotes; deliver runs them
 	wake   chan struct{} // the roster or learned changed
 	hurry  chan struct{} // the joiner has something to do soon
 	joined chan struct{} // closed after the first round
+
+	ends map[string]end // that are not logged yet; of deliver's goroutine
 
 	leaving atomic.Bool
 	left    chan struct{} // closed when the farewell is out
@@ -63,7 +65,7 @@ func New(c Config) (*Members, error) {
 		inbox: make(chan []byte, maxInbox), notes: make(chan func(), maxNotes),
 		wake: make(chan struct{}, 1), hurry: make(chan struct{}, 1),
 		joined: make(chan struct{}), left: make(chan struct{}),
-		learned: map[factKey]struct{}{},
+		learned: map[factKey]struct{}{}, ends: map[string]end{},
 	}
 	m.queue = &memberlist.TransmitLimitedQueue{RetransmitMult: retransmitFactMult, NumNodes: m.liveCount}
 	if m.meta, err = c.Meta.encode(); err != nil {
@@ -197,8 +199,9 @@ func (m *Members) deliverNews() {
 	}
 }
 
-// housekeep rotates keys and forgets who is long gone.
+// housekeep rotates keys, forgets who is long gone, and logs who was lost.
 func (m *Members) housekeep() {
+	m.endsTold(func(_ string, e end) bool { return time.Since(e.at) >= tick/2 })
 	m.mu.Lock()
 	m.roster.expire(time.Now())
 	m.mu.Unlock()
@@ -218,6 +221,7 @@ func (m *Members) flushNotes() {
 		case note := <-m.notes:
 			note()
 		default:
+			m.endsTold(func(string, end) bool { return true })
 			return
 		}
 	}
@@ -288,7 +292,6 @@ func (m *Members) displaced() bool {
 	return !m.names.displaced.IsZero() && time.Since(m.names.displaced) < displacedFor
 }
 
-func quote(s string) string { return strconv.Quote(s) }
 
 func hostOf(addr string) string {
 	host, _, err := net.SplitHostPort(addr)

@@ -108,6 +108,11 @@ func TestNodeThatLeavesIsSeenAsLeft(t *testing.T) {
 			t.Fatalf("%v members counted as left", got)
 		}
 		time.Sleep(11 * time.Minute)
+		for _, n := range rest {
+			if left, lost := n.logs.lines("member left", "node=d"), n.logs.lines("member lost"); len(left) != 1 || len(lost) > 0 {
+				t.Errorf("%s logged %q and %q", n.config.Name, left, lost)
+			}
+		}
 		if s := rest[0].of("d").State; s != 99 {
 			t.Fatalf("d is still listed: %v", s)
 		}

@@ -66,6 +66,9 @@ func TestJoinErrorNamesBothValues(t *testing.T) {
 			if got := b.logs.lines("node refused", "test/one", "test/two"); len(got) != 1 {
 				t.Errorf("encrypted %t: the joiner logged %q, error %v", encrypted, got, err)
 			}
+			if got := b.logs.lines("level=WARN"); len(got) != 1 {
+				t.Errorf("encrypted %t: the joiner logged more than the refusal: %q", encrypted, got)
+			}
 		})
 	}
 }

@@ -82,11 +82,15 @@ func (r *roster) gone(name string, s State, now time.Time) {
 	m.State = s
 }
 
-// departed corrects a member whose farewell came after the news of its end.
-func (r *roster) departed(name string, boot uint64) {
-	if m := r.members[name]; m != nil && m.State == Dead && m.Meta.Boot == boot {
+// departed corrects a member whose farewell came after the news of its end, and tells
+// whether it did.
+func (r *roster) departed(name string, boot uint64) bool {
+	m := r.members[name]
+	late := m != nil && m.State == Dead && m.Meta.Boot == boot
+	if late {
 		m.State = Left
 	}
+	return late
 }
 
 // doubt marks a live member suspect, or takes that back.
