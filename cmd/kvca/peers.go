@@ -110,7 +110,7 @@ func (p *peers) openSecrets(n *node) (keys member.KeySource, tls link.TLS, err e
 // taken explains an address of the cluster that can't be opened. Who ran two
 // nodes on one host before there were such ports has to be told of them.
 func taken(flag string, err error) error {
-	if errors.Is(err, syscall.EADDRINUSE) {
+	if errors.Is(err, syscall.EADDRINUSE) || strings.Contains(err.Error(), syscall.EADDRINUSE.Error()) { // memberlist gives the text alone
 		return fmt.Errorf("open --%s: %w: want --gossip and --link of its own for each node of a host, or --gossip off", flag, err)
 	}
 	return fmt.Errorf("open --%s: %w", flag, err)
