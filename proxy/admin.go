@@ -43,7 +43,7 @@ type admin struct {
 func NewAdmin(c AdminConfig) http.Handler {
 	a := &admin{AdminConfig: c, pool: c.Proxy.pool}
 	if a.Cluster == nil {
-		a.Cluster = &alone{Member{Name: c.Proxy.cfg.Node, Address: c.Client, State: "alive", Boot: c.Boot, Link: "self", Client: c.Client, Admin: c.Admin}}
+		a.Cluster = &alone{Member{Name: c.Proxy.cfg.Node, State: "alive", Boot: c.Boot, Link: "self", Client: c.Client, Admin: c.Admin}, a.pool}
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", a.healthz)

@@ -1,5 +1,7 @@
 package proxy
 
+import "kvca/proxy/backend"
+
 // Cluster is what the admin API needs of the cluster that the node is in. Its
 // methods may be called from any goroutine.
 type Cluster interface {
@@ -61,11 +63,16 @@ type Member struct {
 }
 
 // alone is the cluster of a node that has no peers and opens no ports for any.
-type alone struct{ self Member }
+type alone struct {
+	self Member
+	pool *backend.Pool
+}
 
 func (a *alone) Ready() bool          { return true }
 func (a *alone) Drained(string, bool) {}
 
 func (a *alone) Status() ClusterStatus {
-	return ClusterStatus{Members: []Member{a.self}, Owner: func(string) string { return a.self.Name }}
+	self := a.self
+	self.Owned = len(a.pool.All())
+	return ClusterStatus{Members: []Member{self}, Owner: func(string) string { return a.self.Name }}
 }

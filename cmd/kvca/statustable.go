@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -120,7 +121,7 @@ func (m *memberStatus) row(divergence map[string]int64) string {
 	if m.Dirty {
 		cells[6] += " dirty"
 	}
-	return strings.Join(append(cells, fmt.Sprint(m.Owned), fmt.Sprint(m.Held), m.Address, m.Client), "\t")
+	return strings.Join(append(cells, fmt.Sprint(m.Owned), fmt.Sprint(m.Held), cmp.Or(m.Address, "-"), m.Client), "\t")
 }
 
 // row is a backend's line; peers that see another health are named with it.

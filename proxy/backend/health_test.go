@@ -184,6 +184,12 @@ func TestDrainOutranksHealth(t *testing.T) {
 		if err := f.Undrain("a"); err != nil {
 			t.Fatal(err)
 		}
+		if err := f.Undrain("a"); err != nil { // a peer's news of it
+			t.Fatal(err)
+		}
+		if got := strings.Count(f.log.String(), "drain changed"); got != 2 {
+			t.Fatalf("%d changes were logged:\n%s", got, f.log)
+		}
 		f.wantStanding("a", router.Unhealthy)
 		f.engines["a"].start()
 		time.Sleep(5 * time.Second)

@@ -195,8 +195,11 @@ func (p *Pool) setDrained(id string, drained bool) error {
 	if b == nil {
 		return fmt.Errorf("drain backend %s: %w", id, ErrUnknown)
 	}
-	b.change(func(c *condition, _ time.Time) { c.drained = drained })
-	p.log.Info("backend drain changed", "backend", id, "draining", drained)
+	changed := false
+	b.change(func(c *condition, _ time.Time) { c.drained, changed = drained, c.drained != drained })
+	if changed {
+		p.log.Info("backend drain changed", "backend", id, "draining", drained)
+	}
 	return nil
 }
 
