@@ -292,7 +292,6 @@ func (m *Members) displaced() bool {
 	return !m.names.displaced.IsZero() && time.Since(m.names.displaced) < displacedFor
 }
 
-
 func hostOf(addr string) string {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
