@@ -42,6 +42,12 @@ type Cluster struct {
 	facts    facts
 	outbox   outbox
 
+	// meeting is held where peers are met and forgotten: nobody is forgotten before
+	// it is leased or live. It comes before viewMu.
+	meeting sync.Mutex
+	known   []member.Member // the live ones, as membership told last
+	leftOut map[string]bool // those among them that no number is left for
+
 	viewMu sync.Mutex // serialises revise; guards roles
 	view   atomic.Pointer[view]
 	live   atomic.Pointer[[]member.Member] // without this node
@@ -188,19 +194,32 @@ func (c *Cluster) Leave(ctx context.Context) {
 // membersChanged takes the live members as membership sees them. It runs on the
 // membership's own goroutine.
 func (c *Cluster) membersChanged(live []member.Member) {
-	others := make([]member.Member, 0, len(live))
-	targets := make([]link.Target, 0, len(live))
-	for _, m := range live {
+	c.meeting.Lock()
+	defer c.meeting.Unlock()
+	c.known = live
+	c.takeIn()
+}
+
+// takeIn makes peers of the known members, as far as there are numbers for their
+// holds. The caller holds meeting.
+func (c *Cluster) takeIn() {
+	others := make([]member.Member, 0, len(c.known))
+	targets := make([]link.Target, 0, len(c.known))
+	leftOut := make(map[string]bool)
+	for _, m := range c.known {
 		if m.Name == c.cfg.Node {
 			continue
 		}
 		if c.peers.meet(m.Name) == nil {
-			c.log.Error("a node is not taken in: the cluster has as many as can be", "node", m.Name, "most", ledger.MaxHolders)
+			if leftOut[m.Name] = true; !c.leftOut[m.Name] {
+				c.log.Error("a node is not taken in: the cluster has as many as can be", "node", m.Name, "most", ledger.MaxHolders)
+			}
 			continue
 		}
 		others = append(others, m)
 		targets = append(targets, link.Target{Name: m.Name, Boot: m.Meta.Boot, Addr: m.Meta.Link})
 	}
+	c.leftOut = leftOut
 	c.live.Store(&others)
 	c.links.SetPeers(targets)
 	c.revise()

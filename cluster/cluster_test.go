@@ -3,8 +3,11 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"testing"
 	"time"
+
+	"kvca/state/ledger"
 )
 
 func TestNodesFindEachOther(t *testing.T) {
@@ -305,5 +308,32 @@ func TestStatusTellsWhichSettingsDiffer(t *testing.T) {
 			}
 			return w.together()
 		})
+	})
+}
+
+// Who came while no number was left is taken in once there is one.
+func TestALeftOutNodeIsTakenInLater(t *testing.T) {
+	inBubble(t, 26, func(w *world) {
+		log := &lines{}
+		w.log = slog.New(slog.NewTextHandler(log, nil))
+		w.start(1, 4, nil)
+		n0 := w.nodes[0]
+		for i := 1; i < ledger.MaxHolders; i++ { // gone ones, whose leases are long
+			p := n0.c.peers.meet(fmt.Sprint("gone-", i))
+			p.mu.Lock()
+			p.leased, p.last = true, time.Now().Add(20*time.Second)
+			p.mu.Unlock()
+		}
+		n1 := &testNode{w: w, name: "n1", host: w.net.Host("n1")}
+		w.nodes = append(w.nodes, n1)
+		n1.run(4)
+		time.Sleep(15 * time.Second)
+		if w.together() == "" {
+			t.Fatal("there was a number left")
+		}
+		if n := log.count("level=ERROR"); n != 1 {
+			t.Errorf("that a node is left out was said %d times, want once", n)
+		}
+		w.eventually("together", 15*time.Second, w.together)
 	})
 }

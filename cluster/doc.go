@@ -67,7 +67,7 @@
 //
 // Reserve, Release and Learn run on the caller's goroutine. The view (who owns
 // what) is replaced as a whole and read without a lock. Order of locks:
-// Cluster.viewMu, then calls.mu, then peer.mu; the ledger, the block map and the
+// Cluster.meeting, Cluster.viewMu, then calls.mu, then peer.mu; the ledger, the block map and the
 // links have their own, taken last.
 //
 // # Bounds

@@ -37,12 +37,11 @@ func (h handler) Check(peer *link.Hello) error {
 // Up begins a link: the peer is told all that it needs to go by.
 func (h handler) Up(l *link.Peer) {
 	c := h.c
-	p := c.peers.meet(l.Name())
+	p := c.meet(l)
 	if p == nil {
 		l.Close(errors.New("too many nodes: no number is left for its reservations"))
 		return
 	}
-	c.renew(p, l)
 	p.in.begin()
 	p.pull.begin()
 	p.inbox.empty()
@@ -57,6 +56,18 @@ func (h handler) Up(l *link.Peer) {
 	c.tellHeldSet(p, c.cfg.Now())
 	c.fleetDue()
 	c.startWorkers(p)
+}
+
+// meet gives the peer of a new link, with its lease begun; nil where there is no
+// room for it.
+func (c *Cluster) meet(l *link.Peer) *peer {
+	c.meeting.Lock()
+	defer c.meeting.Unlock()
+	p := c.peers.meet(l.Name())
+	if p != nil {
+		c.renew(p, l)
+	}
+	return p
 }
 
 // renew begins the peer's lease. Another run of its process holds nothing of what

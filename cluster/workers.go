@@ -45,8 +45,12 @@ func (w *workers) end(p *peer) {
 }
 
 // forgetGone drops peers that are no members, have no link and whose lease is
-// over, so that their numbers can be used again.
+// over, so that their numbers can be used again, first of all by members that
+// were left out.
 func (c *Cluster) forgetGone() {
+	c.meeting.Lock()
+	defer c.meeting.Unlock()
+	freed := false
 	live := make(map[string]bool)
 	for _, m := range *c.live.Load() {
 		live[m.Name] = true
@@ -62,5 +66,9 @@ func (c *Cluster) forgetGone() {
 		c.peers.forget(p)
 		c.cfg.Ledger.Drop(p.holder)
 		c.metrics.divergence.DeleteLabelValues(p.name)
+		freed = true
+	}
+	if freed && len(c.leftOut) > 0 {
+		c.takeIn()
 	}
 }
