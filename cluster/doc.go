@@ -79,7 +79,7 @@
 //   - what waits to be applied: 4 MiB a peer; beyond, frames are dropped, counted,
 //     and found missing by comparison;
 //   - pages under way: 512 KiB; a comparison without a cause fetches at most
-//     65,536 locations, the next one goes on;
+//     16,384 locations, the next one others;
 //   - a question to an owner: its 64 cheapest candidates;
 //   - a peer's list of backends: 16,384.
 //

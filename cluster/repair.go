@@ -17,12 +17,15 @@ const (
 	// compareEvery is the time between two comparisons with some peer, give or
 	// take a half.
 	compareEvery = 10 * time.Second
-	// againAfter is the time to the next comparison where one has found something.
+	// againAfter is the time to the next comparison where one that had a cause has
+	// found something, and again how often that is done: under load two maps are
+	// never quite the same at the same moment, which is no cause.
 	againAfter = time.Second
+	again      = 3
 	// pullTimeout ends a comparison that does not get on.
 	pullTimeout = 5 * time.Second
 	// routineLimit bounds the locations of a comparison without a cause.
-	routineLimit = 1 << 16
+	routineLimit = 1 << 14
 	// pageBytes is how much one page has: what a reservation may wait behind.
 	pageBytes = 12 << 10
 	// window is how much may be sent beyond what is applied.
@@ -38,6 +41,7 @@ const (
 type pull struct {
 	mu     sync.Mutex
 	wanted bool // everything that differs
+	again  int  // comparisons that may follow the one that was wanted
 	due    time.Duration
 	round  uint64 // 0 while none is under way
 	moved  time.Duration
@@ -53,14 +57,14 @@ type pull struct {
 func (u *pull) want() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.wanted = true
+	u.wanted, u.again = true, again
 }
 
 // begin starts over with a new link.
 func (u *pull) begin() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.round, u.wanted = 0, true
+	u.round, u.wanted, u.again = 0, true, again
 }
 
 // complete is whether all that the peer had is here.
@@ -79,8 +83,8 @@ func (u *pull) start(now time.Duration, number uint64, routine bool) (limit int,
 		return 0, false
 	}
 	switch {
-	case u.wanted:
-	case routine, u.due != 0 && now >= u.due:
+	case u.wanted, u.due != 0 && now >= u.due:
+	case routine:
 		limit = routineLimit
 	default:
 		return 0, false
@@ -174,7 +178,8 @@ func (c *Cluster) endPull(p *peer, r *wire.Reader) {
 	u.round = 0
 	u.found = u.added
 	u.done++
-	if more || u.added > 0 {
+	if !more && u.added > 0 && u.again > 0 {
+		u.again--
 		u.due = c.cfg.Now() + againAfter
 	}
 	c.metrics.divergence.WithLabelValues(p.name).Set(float64(u.found))
@@ -264,8 +269,10 @@ type answerer struct {
 
 func (a *answerer) send(buckets *blockmap.Buckets) {
 	a.p.credits.begin(a.round)
-	for _, e := range a.c.backends.all() {
-		a.sendBackend(e, buckets)
+	list := a.c.backends.all()
+	for i := range list {
+		// Another one first each time, or a limit would always cut the same.
+		a.sendBackend(list[(uint64(i)+a.round)%uint64(len(list))], buckets)
 		if a.stop() {
 			break
 		}
