@@ -7,8 +7,9 @@ import (
 	"sync"
 )
 
-// maxStrangers bounds links of nodes that membership does not know.
-const maxStrangers = 64
+// maxStrangers bounds links of nodes that membership does not know: far fewer than
+// the nodes that a cluster has room for.
+const maxStrangers = 16
 
 // Links are this node's connections with its peers.
 type Links struct {
@@ -252,8 +253,7 @@ func (p *Peer) run() error {
 	p.in.read()
 	p.lastSent.Store(p.since())
 	l.m.connected(p)
-	l.c.Logger.Info("peer linked", slog.String("peer", p.Name()),
-		slog.Int("protocol", int(p.protocol)), slog.Bool("dialled", p.dialled))
+	l.logUp(p)
 	h.Up(p)
 	var wg sync.WaitGroup
 	wg.Go(p.write)
@@ -266,7 +266,18 @@ func (p *Peer) run() error {
 	return p.ending
 }
 
+func (l *Links) logUp(p *Peer) {
+	if !p.confirmed.Load() && !l.said.first("stranger up", remoteHost(p.conn)) {
+		return // names cost a stranger nothing
+	}
+	l.c.Logger.Info("peer linked", slog.String("peer", p.Name()),
+		slog.Int("protocol", int(p.protocol)), slog.Bool("dialled", p.dialled))
+}
+
 func (l *Links) logDown(p *Peer) {
+	if !p.confirmed.Load() && !l.said.first("stranger down", remoteHost(p.conn)) {
+		return
+	}
 	level := slog.LevelWarn
 	switch p.ending.reason {
 	case byShutdown, byNotMember, byReplaced, byPeer:

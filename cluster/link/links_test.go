@@ -446,6 +446,33 @@ func TestStrangersAreBounded(t *testing.T) {
 	})
 }
 
+// comeAndGo links a node with b and hangs up.
+func comeAndGo(t *testing.T, h *hub, name string) {
+	t.Helper()
+	p := h.puppet(t, "b", hello(name, 9))
+	p.discard()
+	synctest.Wait()
+	p.Close()
+	synctest.Wait()
+}
+
+func TestStrangersDoNotFillTheLog(t *testing.T) {
+	bubble(t, func(t *testing.T, h *hub) {
+		b := h.start(t, "b", nil)
+		for i := range 100 {
+			comeAndGo(t, h, fmt.Sprint("x", i))
+		}
+		if got := b.log.count("\n"); got > 4 {
+			t.Errorf("%d lines about strangers", got)
+		}
+		b.SetPeers([]Target{{Name: "a", Boot: 9}})
+		comeAndGo(t, h, "a")
+		if b.log.count(`msg="peer linked" peer=a`) != 1 || b.log.count(`msg="peer link down" peer=a`) != 1 {
+			t.Error("nothing was said about a member")
+		}
+	})
+}
+
 func TestShutdownSaysGoodbye(t *testing.T) {
 	bubble(t, func(t *testing.T, h *hub) {
 		a, b := h.start(t, "a", nil), &node{}
