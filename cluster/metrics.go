@@ -46,7 +46,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		answers:     vec("kvca_cluster_answers_total", "Reservations of other nodes that this node decided as owner.", "answer"),
 		leases:      counter("kvca_cluster_leases_expired_total", "Nodes whose load was given back since they were silent."),
 		owned:       f.NewGauge(prometheus.GaugeOpts{Name: "kvca_cluster_owned_backends", Help: "Backends that this node owns."}),
-		deltaBytes:  counter("kvca_cluster_delta_bytes_total", "Bytes of locations told to peers as they were learned, once for each peer."),
+		deltaBytes:  counter("kvca_cluster_delta_bytes_total", "Bytes of locations told to peers as requests were routed, once for each peer."),
 		overflows:   counter("kvca_cluster_delta_overflows_total", "Times that a peer could not be told what was learned: it is dirty until it has compared."),
 		gaps:        counter("kvca_cluster_delta_gaps_total", "Gaps found in the deltas of peers."),
 		dropped:     counter("kvca_cluster_frames_dropped_total", "Frames of peers that were dropped since too much waited to be applied."),

@@ -219,7 +219,5 @@ func (c *Cluster) add(b Backend) {
 func (c *Cluster) remove(id string) {
 	if err := c.cfg.Fleet.Remove(id); err != nil {
 		c.log.Warn("a learned backend is not removed", "backend", id, "error", err)
-		return
 	}
-	c.log.Info("backend removed: no peer names it any more", "backend", id)
 }

@@ -90,7 +90,8 @@ func (c *Cluster) self(owned int) Member {
 	}
 }
 
-func bootName(boot uint64) string { return strconv.FormatUint(boot, 36) }
+// bootName is as logs have it.
+func bootName(boot uint64) string { return strconv.FormatUint(boot, 10) }
 
 func (c *Cluster) memberStatus(m *member.Member, owned int) Member {
 	s := Member{

@@ -144,7 +144,7 @@ func (n *node) adminConfig() proxy.AdminConfig {
 }
 
 // bootName is how people see the number of a process's run.
-func bootName(boot uint64) string { return strconv.FormatUint(boot, 36) }
+func bootName(boot uint64) string { return strconv.FormatUint(boot, 10) }
 
 // shown is a listener's address as others may use it, as far as is known.
 func (n *node) shown(l net.Listener) string {
