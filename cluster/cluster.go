@@ -354,10 +354,10 @@ func (c *Cluster) becomeReady(why string) {
 	c.ready.Store(true)
 	c.fleetDue()
 	if len(c.others()) == 0 {
-		c.log.Info("serving without peers: none is known", "after", (c.cfg.Now()-c.started).Round(time.Millisecond))
+		c.log.Info("serving without peers: none is known", "after", (c.cfg.Now() - c.started).Round(time.Millisecond))
 		return
 	}
-	c.log.Info("in the cluster", "members", len(c.others())+1, "locations", c.cfg.Map.Stats().Locations, "because", why, "after", (c.cfg.Now()-c.started).Round(time.Millisecond))
+	c.log.Info("in the cluster", "members", len(c.others())+1, "locations", c.cfg.Map.Stats().Locations, "because", why, "after", (c.cfg.Now() - c.started).Round(time.Millisecond))
 }
 
 // Ready is whether this node knows what its peers know, as far as it could.
