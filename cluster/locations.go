@@ -119,9 +119,9 @@ func (c *Cluster) Restarted(s state.Slot) {
 	c.facts.tellGeneration(e.id, next)
 }
 
-// sameRestart is how long after a peer this node may notice the same restart: a
-// few health checks.
-const sameRestart = 10 * time.Second
+// sameRestart is how long after a peer this node may notice the same restart: the
+// metrics of an idle backend are read every 16 s, give or take a tenth.
+const sameRestart = 20 * time.Second
 
 // adopt follows a generation that a peer knows of.
 func (c *Cluster) adopt(e *entry, generation uint64) {
