@@ -31,7 +31,7 @@ type calls struct {
 
 // call is one question under way. It is used again for the next one.
 type call struct {
-	answered chan struct{} // gets one element when the answer is there
+	answered chan struct{} // gets one element when the answer is there, or none will come
 	timer    *time.Timer
 
 	// What follows belongs to calls.mu until the question has ended.
@@ -76,6 +76,24 @@ func (s *calls) end(id ledger.ID, k *call) (answered bool) {
 	return k.done
 }
 
+// abandon ends all waiting: the link is down, and with it what was to be answered.
+func (s *calls) abandon() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, k := range s.waiting {
+		if !k.done {
+			nudge(k.answered)
+		}
+	}
+}
+
+// has is whether the call that is waited for no more has its answer.
+func (s *calls) has(k *call) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return k.done
+}
+
 // deliver hands an answer to whoever waits for it.
 func (s *calls) deliver(granted bool, r *wire.Reader) {
 	a, n := r.Answer()
@@ -90,7 +108,7 @@ func (s *calls) deliver(granted bool, r *wire.Reader) {
 		k.figures = append(k.figures, r.Figure())
 	}
 	if k.done = !r.Bad(); k.done {
-		k.answered <- struct{}{}
+		nudge(k.answered)
 	}
 }
 
@@ -112,6 +130,9 @@ func (a *attempt) ask(ctx context.Context, place int, bound float64) (g ledger.G
 		return g, false, whyBusy
 	}
 	why = k.wait(ctx, min(p.patience.limit(c.cfg.OwnerBudget), a.end-now))
+	if why == "" && !p.calls.has(k) {
+		why = whyDown
+	}
 	if why != "" && !p.calls.end(a.o.ID, k) {
 		if a.uncertain = p; why == whyTimeout {
 			p.patience.missed(now, c.cfg.Now())

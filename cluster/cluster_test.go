@@ -129,6 +129,27 @@ func TestAStoppedOwnerDelaysNobodyBeyondTheBudget(t *testing.T) {
 	})
 }
 
+// A long budget is no longer than the owner's link.
+func TestNoOwnerIsWaitedForLongerThanItsLink(t *testing.T) {
+	inBubble(t, 27, func(w *world) {
+		w.start(2, 8, func(c *Config) { c.OwnerBudget = time.Second })
+		w.eventually("together", 5*time.Second, w.together)
+		w.nodes[1].host.Pause()
+		var longest time.Duration
+		for range 50 {
+			began := time.Now()
+			w.nodes[0].reserve(8, -1)
+			longest = max(longest, time.Since(began))
+		}
+		if longest > lease+100*time.Millisecond {
+			t.Errorf("a request waited for %v", longest)
+		}
+		w.nodes[1].host.Resume()
+		w.eventually("healed", 20*time.Second, w.together)
+		w.eventually("books exact", 5*time.Second, w.exact)
+	})
+}
+
 func TestAPartitionHeals(t *testing.T) {
 	inBubble(t, 6, func(w *world) {
 		w.start(3, 8, nil)

@@ -95,6 +95,7 @@ func (h handler) Down(l *link.Peer, _ error) {
 	p.mu.Unlock()
 	h.c.linked.Add(-1)
 	p.out.dirty.Store(true)
+	p.calls.abandon()
 }
 
 // Frame takes one frame. Those that requests wait for are handled at once.
