@@ -215,7 +215,7 @@ func TestARestartedBackendIsEmptyEverywhere(t *testing.T) {
 			return ""
 		})
 		w.nodes[2].learn(1, turn)
-		time.Sleep(17 * time.Second) // the metrics of an idle backend are read that seldom
+		time.Sleep(17 * time.Second)                        // the metrics of an idle backend are read that seldom
 		w.nodes[0].c.Restarted(w.nodes[0].fleet.slot("b1")) // the same restart, seen later
 		w.nodes[2].c.Restarted(w.nodes[2].fleet.slot("b1"))
 		time.Sleep(500 * time.Millisecond)
