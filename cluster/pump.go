@@ -8,23 +8,29 @@ import (
 	"kvca/cluster/wire"
 )
 
-// pumpEvery is how long news gathers before it is told: what was learned, what
-// became of reservations, and subtotals go together, in one write a peer. Each
-// write wakes a process, which costs more than anything else here; waiting longer
-// would make owners decide by older figures.
-const pumpEvery = 5 * time.Millisecond
+// News gathers before it is told: what was learned, what became of reservations,
+// and subtotals go together, in one write a peer. Each write wakes a process, which
+// costs more than anything else here; waiting longer would make others decide by
+// older figures.
+const (
+	// pumpEvery is the least time between two writes.
+	pumpEvery = 5 * time.Millisecond
+	// linger is how long news waits at least: the beginning and the end of an
+	// answer are often one moment.
+	linger = time.Millisecond
+)
 
 // pump tells the peers what is new, until ctx ends. It rests while nothing is.
 func (c *Cluster) pump(ctx context.Context) {
 	pause := time.NewTimer(pumpEvery)
 	defer pause.Stop()
-	for {
+	for told := c.cfg.Now(); ; told = c.cfg.Now() {
 		select {
 		case <-ctx.Done():
 			return
 		case <-c.stir:
 		}
-		pause.Reset(pumpEvery)
+		pause.Reset(max(told+pumpEvery-c.cfg.Now(), linger))
 		select {
 		case <-ctx.Done():
 			return

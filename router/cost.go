@@ -18,14 +18,14 @@ type CostConfig struct {
 	// FanHalf (c) is how many further continuations of a block halve what its
 	// copy to another backend costs. Small values copy whatever two
 	// conversations share; large ones send a popular system prompt to one
-	// backend. Default 8.
+	// backend. Default 4.
 	FanHalf float64
 	// Move is what leaving the backend that served a conversation's last turn
 	// costs, in bytes of CBR, beyond the novel work itself: the turns to come
 	// would find their cache in two places. Without it the first turns of short
 	// conversations scatter whenever one backend is a request or two ahead; far
 	// above 8 KiB a busy backend keeps conversations that would be better off
-	// elsewhere. Default 4 KiB.
+	// elsewhere. Default 6 KiB.
 	Move float64
 	// Pressure is the idle time of the block that a full cache would evict next
 	// at which the discount for shared blocks has faded to 63 % of itself. Too
@@ -36,7 +36,7 @@ type CostConfig struct {
 
 // DefaultCost are the constants that the defaults use.
 func DefaultCost() CostConfig {
-	return CostConfig{NovelFactor: 4, FanHalf: 8, Move: 4096, Pressure: 300 * time.Second}
+	return CostConfig{NovelFactor: 4, FanHalf: 4, Move: 6144, Pressure: 300 * time.Second}
 }
 
 // costPolicy is the default: one continuous cost in bytes of CBR,
