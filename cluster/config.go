@@ -51,10 +51,10 @@ type Config struct {
 
 	// LearnBackends adds the backends that other nodes were given.
 	LearnBackends bool
-	// OwnerBudget is how long a request waits for an owner that has not answered the
-	// question before, until this node decides alone; one that has answered gets
-	// eight times as long. Shorter than a round trip, and every decision is
-	// degraded; longer, and a hung owner delays requests. Default 3 ms.
+	// OwnerBudget is how long a request waits for an owner that was found hanging,
+	// until this node decides alone; others get eight times as long. Shorter than a
+	// round trip, and every decision is degraded; longer, and a hung owner delays
+	// requests. Default 3 ms.
 	OwnerBudget time.Duration
 	// Settings are values that should be the same on all nodes and need not be, by
 	// the names of their flags: where they differ, status says so.

@@ -14,9 +14,9 @@ const (
 	hungAfter = 3
 )
 
-// trust is how many budgets an owner is waited for that has answered the question
-// before: what delays it then is a busy machine, a burst on few cores for one, and
-// its answer is worth more than the wait.
+// trust is how many budgets an owner is waited for that was not found hanging: what
+// delays it then is a busy machine, a burst on few cores for one, and its answer
+// is worth more than the wait.
 const trust = 8
 
 // patience is what this node has with an owner that does not answer in time.
@@ -38,7 +38,7 @@ func (t *patience) hung(now time.Duration) bool {
 func (t *patience) limit(budget time.Duration) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.misses == 0 {
+	if t.misses < hungAfter {
 		return trust * budget
 	}
 	return budget

@@ -79,7 +79,7 @@ func clusterOptions() []*option {
 		},
 		{
 			name: "owner-budget", value: "DURATION", def: "3ms",
-			usage: "how long a decision waits for an owner that has not answered lately, one that has gets eight times as long; then it is made without",
+			usage: "how long a decision waits for an owner that was found hanging, others get eight times as long; then it is made without",
 			set:   durationBetween(func(s *settings) *time.Duration { return &s.cluster.ownerBudget }, 100*time.Microsecond, time.Second),
 		},
 		{
