@@ -177,7 +177,12 @@ func (m *Map) extendPiece(g *merger, chain []uint64, known, lo, hi int) bool {
 	}
 	at := m.recent(g.in, g.deadline)
 	var path [maxPiece]uint32
+	warmed := 0
 	for i, hash := range chain[lo:hi] {
+		if i >= warmed && (lo+i >= known || i > 0 && path[i-1] == 0) {
+			m.touched += m.warm(chain[lo+i : hi])
+			warmed = i + warmGroup
+		}
 		path[i] = m.extendBlock(g, hash, lo+i >= known)
 	}
 	if hi < len(chain) {

@@ -94,3 +94,25 @@ func BenchmarkDigest(b *testing.B) {
 		m.Digest(&d, time.Minute, keyed(time.Hour))
 	}
 }
+
+// News of prompts that are new, in a map that grows: what a node does for each
+// request of the others.
+func BenchmarkMergeNew(b *testing.B) {
+	m, err := New(Config{MaxBytes: 96 << 20, TTL: 10 * time.Minute})
+	if err != nil {
+		b.Fatal(err)
+	}
+	hashes := make([]uint64, 64)
+	next := uint64(0)
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		for k := range hashes {
+			next += 0x9e3779b97f4a7c15
+			x := next
+			x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+			x = (x ^ x>>27) * 0x94d049bb133111eb
+			hashes[k] = x ^ x>>31
+		}
+		m.Merge(state.Slot(i%8), 0, Run{Hashes: hashes}, true, time.Duration(i)*time.Millisecond)
+	}
+}

@@ -8,11 +8,31 @@ package blockmap
 
 const warmGroup = 16
 
-// warm touches what lookups of the first hashes of chain will touch.
+// warm touches what lookups of the first hashes of chain will touch, and what the
+// index moves while it grows by as many.
 func (m *Map) warm(chain []uint64) (touched uint32) {
 	var keys [warmGroup]uint32
 	n := copyKeys(&keys, chain)
-	return m.warmKeys(&keys, n)
+	if m.free == 0 {
+		touched = m.warmSplits(n)
+	}
+	return touched + m.warmKeys(&keys, n)
+}
+
+// warmSplits touches the first elements of the buckets that are split next.
+func (m *Map) warmSplits(n int) (touched uint32) {
+	x := &m.index
+	for b := x.heads.used; n > 0; n-- {
+		from := b & (x.mask >> 1)
+		if b > x.mask {
+			from = b & x.mask
+		}
+		if from < x.heads.used {
+			touched += m.entries.at(*x.heads.at(from)).chain
+		}
+		b++
+	}
+	return touched
 }
 
 func copyKeys(keys *[warmGroup]uint32, chain []uint64) int {
