@@ -74,7 +74,17 @@ func FollowUp(body []byte, answer, question string) []byte {
 // Distinct sends count prompts of about n bytes of which no two are the same.
 // seed tells one run from another: prompts of different seeds differ too.
 func Distinct(model string, n int, count int64, seed uint64) Requests {
-	request := Request(distinctBody(model, n, seed))
+	return numbered(distinctBody(model, n, seed), count)
+}
+
+// FollowUps sends a follow-up of each prompt that Distinct sends.
+func FollowUps(model string, n int, count int64, seed uint64) Requests {
+	return numbered(FollowUp(distinctBody(model, n, seed), "An answer.", "And then?"), count)
+}
+
+// numbered sends a body again and again, with another number each time.
+func numbered(body []byte, count int64) Requests {
+	request := Request(body)
 	at := bytes.Index(request, []byte(serial)) + len("prompt ")
 	taken := new(atomic.Int64)
 	return func() source {

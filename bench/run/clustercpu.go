@@ -19,17 +19,20 @@ import (
 type clusterShape struct {
 	name  string
 	bytes int
-	// fresh prompts are all new; else it is one prompt that all nodes know.
-	fresh bool
+	// fresh prompts are all new, follow ones are the next turns of those before;
+	// else it is one prompt that all nodes know.
+	fresh, follow bool
 	// most is what several nodes may take, as a multiple of what one takes.
 	most float64
 }
 
 var clusterShapes = []clusterShape{
-	{"2 kB, new prompts", 2 << 10, true, 1.5},
-	{"2 kB, known prompt", 2 << 10, false, 1.5},
-	{"32 kB, new prompts", 32 << 10, true, 1.25},
-	{"32 kB, known prompt", 32 << 10, false, 1.25},
+	{name: "2 kB, new prompts", bytes: 2 << 10, fresh: true, most: 1.5},
+	{name: "2 kB, follow-ups", bytes: 2 << 10, follow: true, most: 1.5},
+	{name: "2 kB, one prompt", bytes: 2 << 10, most: 1.5},
+	{name: "32 kB, new prompts", bytes: 32 << 10, fresh: true, most: 1.25},
+	{name: "32 kB, follow-ups", bytes: 32 << 10, follow: true, most: 1.25},
+	{name: "32 kB, one prompt", bytes: 32 << 10, most: 1.25},
 }
 
 // clusterCost compares the CPU of a request at several nodes with that at one,
@@ -100,12 +103,29 @@ func (c *clusterCost) measure(ctx context.Context) error {
 	return nil
 }
 
-// visit loads one cluster for one slice, after a tenth of it to warm up.
+// visit loads one group for one slice, after a tenth of it to warm up; where it is
+// follow-ups, after the turns before them.
 func (c *clusterCost) visit(ctx context.Context, which, shape int) error {
-	list := c.groups[which]
-	if _, err := c.load(ctx, list, clusterShapes[shape], c.slice/10); err != nil {
+	list, s := c.groups[which], clusterShapes[shape]
+	c.seed++
+	before := s
+	before.fresh, before.follow = s.fresh || s.follow, false
+	warm := c.slice / 10
+	if s.follow {
+		warm = c.slice * 11 / 10
+	}
+	if _, err := c.load(ctx, list, before, warm); err != nil {
 		return err
 	}
+	if s.fresh {
+		c.seed++
+	}
+	return c.meter(ctx, which, shape)
+}
+
+// meter measures one slice of a group's load.
+func (c *clusterCost) meter(ctx context.Context, which, shape int) error {
+	list := c.groups[which]
 	before, err := cpuOf(list)
 	if err != nil {
 		return err
@@ -125,10 +145,12 @@ func (c *clusterCost) visit(ctx context.Context, which, shape int) error {
 
 // load asks the nodes evenly, at the run's rate for all of them together.
 func (c *clusterCost) load(ctx context.Context, list []*nodes.Node, s clusterShape, d time.Duration) (*load.Result, error) {
-	c.seed++
 	requests := load.Same(load.Chat(model, s.bytes, false, 1))
-	if s.fresh {
+	switch {
+	case s.fresh:
 		requests = load.Distinct(model, s.bytes, 1<<40, c.seed)
+	case s.follow:
+		requests = load.FollowUps(model, s.bytes, 1<<40, c.seed)
 	}
 	return evenly(ctx, list, load.Closed{Connections: connections, Requests: requests, Rate: c.rate, Duration: d, Timeout: requestTime})
 }
