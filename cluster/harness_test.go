@@ -15,6 +15,7 @@ import (
 	"kvca/state/blockmap"
 	"kvca/state/chain"
 	"kvca/state/ledger"
+	"kvca/state/ring"
 )
 
 // The harness runs real nodes (membership, links, ledgers, block maps) in virtual
@@ -389,7 +390,7 @@ func inBubble(t *testing.T, seed uint64, f func(w *world)) {
 func path(seed uint64, n int) []uint64 {
 	list := make([]uint64, n)
 	for i := range list {
-		list[i] = mix(seed<<20 + uint64(i))
+		list[i] = ring.Mix(seed<<20 + uint64(i))
 	}
 	return list
 }

@@ -9,6 +9,7 @@ import (
 	"kvca/cluster/wire"
 	"kvca/state"
 	"kvca/state/ledger"
+	"kvca/state/ring"
 )
 
 // Loads books requests where the owners of the backends say. It is what the
@@ -127,7 +128,7 @@ func (a *attempt) cheapest() (place int, bound float64) {
 		case b.Score == score:
 			bound = score
 			equal += uint64(b.Equal)
-			tie = mix(tie)
+			tie = ring.Mix(tie)
 			if tie%equal < uint64(b.Equal) {
 				place = i
 			}
@@ -253,12 +254,4 @@ func (l *Loads) Reset(s state.Slot) { l.c.cfg.Ledger.Reset(s) }
 
 func newScratches() sync.Pool {
 	return sync.Pool{New: func() any { return &scratch{call: newCall()} }}
-}
-
-// mix is the output function of SplitMix64 (Steele, Lea, Flood 2014).
-func mix(x uint64) uint64 {
-	x += 0x9e3779b97f4a7c15
-	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
-	x = (x ^ x>>27) * 0x94d049bb133111eb
-	return x ^ x>>31
 }

@@ -9,6 +9,7 @@ import (
 	"kvca/cluster/wire"
 	"kvca/state"
 	"kvca/state/blockmap"
+	"kvca/state/ring"
 )
 
 // Comparing with peers: the one that may lack something sends a digest of what it
@@ -143,7 +144,7 @@ func (c *Cluster) digestible(s state.Slot) (key uint64, horizon time.Duration, o
 	if e == nil {
 		return 0, 0, false
 	}
-	return mix(e.key + e.generation.Load()), e.horizon(), true
+	return ring.Mix(e.key + e.generation.Load()), e.horizon(), true
 }
 
 func (c *Cluster) applyPage(p *peer, r *wire.Reader, run *wire.Run, size int) {

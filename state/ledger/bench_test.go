@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"kvca/state"
+	"kvca/state/ring"
 )
 
 func manyCandidates(n int) *Order {
@@ -36,7 +37,7 @@ func BenchmarkSurvey(b *testing.B) {
 		b.Run(fmt.Sprintf("candidates=%d", n), func(b *testing.B) {
 			l, o, ownerOf := New(), manyCandidates(n), make([]uint8, n)
 			for s := range ownerOf {
-				ownerOf[s] = uint8(mix(uint64(s)) % 8)
+				ownerOf[s] = uint8(ring.Mix(uint64(s)) % 8)
 			}
 			var best []Best
 			b.ReportAllocs()
@@ -53,7 +54,7 @@ func BenchmarkReassert(b *testing.B) {
 	for _, n := range []int{100, 10_000} {
 		held := make([]Held, n)
 		for i := range held {
-			held[i] = Held{ID: ID{mix(uint64(i)), 1}, Slot: state.Slot(i % 256), Novel: 1000}
+			held[i] = Held{ID: ID{ring.Mix(uint64(i)), 1}, Slot: state.Slot(i % 256), Novel: 1000}
 		}
 		b.Run(fmt.Sprintf("Replace/holds=%d", n), func(b *testing.B) {
 			l := New()

@@ -1,5 +1,7 @@
 package ledger
 
+import "kvca/state/ring"
+
 // forgetAfter is how many releases one generation remembers: 32,768 ids of 16
 // bytes, twice, are about 2 MiB in Go's maps.
 const forgetAfter = 1 << 15
@@ -12,7 +14,7 @@ type recent struct {
 
 // of sets the ids of one holder apart from another's, so that a holder's release
 // keeps nobody else from booking.
-func (id ID) of(h Holder) ID { return ID{id[0], id[1] ^ mix(uint64(h))} }
+func (id ID) of(h Holder) ID { return ID{id[0], id[1] ^ ring.Mix(uint64(h))} }
 
 func newRecent() recent { return recent{young: make(map[ID]struct{})} }
 

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"kvca/state"
+	"kvca/state/ring"
 )
 
 // Candidate is one backend that a reservation may go to.
@@ -112,7 +113,7 @@ func (l *Ledger) choose(o *Order) Grant {
 			continue
 		}
 		equal++
-		tie = mix(tie)
+		tie = ring.Mix(tie)
 		if tie%equal == 0 {
 			best = i
 		}
@@ -138,12 +139,4 @@ func indexOf(candidates []Candidate, s state.Slot) int {
 		}
 	}
 	return -1
-}
-
-// mix is the output function of SplitMix64 (Steele, Lea, Flood 2014).
-func mix(x uint64) uint64 {
-	x += 0x9e3779b97f4a7c15
-	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
-	x = (x ^ x>>27) * 0x94d049bb133111eb
-	return x ^ x>>31
 }

@@ -1,6 +1,10 @@
 package ledger
 
-import "math"
+import (
+	"math"
+
+	"kvca/state/ring"
+)
 
 // Best is the cheapest candidate of one owner.
 type Best struct {
@@ -34,7 +38,7 @@ func (l *Ledger) Survey(o *Order, ownerOf []uint8, best []Best) []Best {
 		case score == b.Score:
 			b.Next = score
 			b.Equal++
-			tie = mix(tie)
+			tie = ring.Mix(tie)
 			if tie%uint64(b.Equal) == 0 {
 				b.Index = i
 			}

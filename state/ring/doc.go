@@ -4,10 +4,10 @@
 // number of replicas to agree on.
 //
 //	Key(id)       = the first eight bytes of SHA-256(id), big-endian
-//	score(k, n)   = mix64(k XOR Key(n))
+//	score(k, n)   = Mix(k XOR Key(n))
 //	owner of k    = the name with the greatest score; of equals, the least name
 //
-// mix64 is the output function of SplitMix64. A node is its name, not its address
+// Mix is the output function of SplitMix64. A node is its name, not its address
 // or its boot, so that one which restarts takes its own backends back. When a node
 // comes, the backends that move are those it wins, about one in N; when one goes,
 // only its own move.

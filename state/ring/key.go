@@ -12,8 +12,9 @@ func Key(id string) uint64 {
 	return binary.BigEndian.Uint64(sum[:8])
 }
 
-// mix64 is the output function of SplitMix64 (Steele, Lea, Flood 2014).
-func mix64(x uint64) uint64 {
+// Mix spreads the bits of x: the output function of SplitMix64 (Steele, Lea,
+// Flood 2014).
+func Mix(x uint64) uint64 {
 	x += 0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	x = (x ^ x>>27) * 0x94d049bb133111eb

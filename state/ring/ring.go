@@ -35,7 +35,7 @@ func (r *Ring) Owner(key uint64) string {
 func (r *Ring) Index(key uint64) int {
 	owner, most := -1, uint64(0)
 	for i, hash := range r.hashes {
-		if score := mix64(key ^ hash); owner < 0 || score > most {
+		if score := Mix(key ^ hash); owner < 0 || score > most {
 			owner, most = i, score
 		}
 	}

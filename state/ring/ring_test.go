@@ -77,7 +77,7 @@ func TestOnlyTheNewcomersBackendsMove(t *testing.T) {
 		moved := 0
 		const backends = 2000
 		for b := range uint64(backends) {
-			key := mix64(b)
+			key := Mix(b)
 			was, now := old.Owner(key), grown.Owner(key)
 			if same.Owner(key) != was || old.Names()[old.Index(key)] != was {
 				t.Fatalf("key %#x: %q in one order, %q in another, index %d", key, was, same.Owner(key), old.Index(key))
