@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"sync"
-	"time"
 
 	"kvca/cluster/link"
 	"kvca/cluster/wire"
@@ -32,7 +31,6 @@ type calls struct {
 // call is one question under way. It is used again for the next one.
 type call struct {
 	answered chan struct{} // gets one element when the answer is there, or none will come
-	timer    *time.Timer
 
 	// What follows belongs to calls.mu until the question has ended.
 	done    bool
@@ -41,11 +39,7 @@ type call struct {
 	figures []wire.Figure
 }
 
-func newCall() *call {
-	t := time.NewTimer(time.Hour)
-	t.Stop()
-	return &call{answered: make(chan struct{}, 1), timer: t}
-}
+func newCall() *call { return &call{answered: make(chan struct{}, 1)} }
 
 // begin sends the question and waits for nothing. Registration and sending are
 // one step for those who tell held sets.
@@ -129,9 +123,15 @@ func (a *attempt) ask(ctx context.Context, place int, bound float64) (g ledger.G
 	if !p.calls.begin(p, a.o.ID, k, a.s.frame) {
 		return g, false, whyBusy
 	}
-	why = k.wait(ctx, min(p.patience.limit(c.cfg.OwnerBudget), a.end-now))
-	if why == "" && !p.calls.has(k) {
-		why = whyDown
+	switch c.waiter.wait(ctx, k.answered, min(p.patience.limit(c.cfg.OwnerBudget), a.end-now)) {
+	case tooLong:
+		why = whyTimeout
+	case cancelled:
+		why = whyGone
+	case signalled:
+		if !p.calls.has(k) {
+			why = whyDown
+		}
 	}
 	if why != "" && !p.calls.end(a.o.ID, k) {
 		if a.uncertain = p; why == whyTimeout {
@@ -143,20 +143,6 @@ func (a *attempt) ask(ctx context.Context, place int, bound float64) (g ledger.G
 	g, done, why = a.answered(place, k)
 	p.calls.end(a.o.ID, k) // now that it is booked here
 	return g, done, why
-}
-
-// wait waits for the answer, at most for limit; it says why there is none.
-func (k *call) wait(ctx context.Context, limit time.Duration) (why string) {
-	k.timer.Reset(limit)
-	defer k.timer.Stop()
-	select {
-	case <-k.answered:
-		return ""
-	case <-k.timer.C:
-		return whyTimeout
-	case <-ctx.Done():
-		return whyGone
-	}
 }
 
 // answered takes an owner's answer.

@@ -35,8 +35,9 @@ type Cluster struct {
 	log     *slog.Logger
 	metrics *metrics
 
-	members  *member.Members
-	links    *link.Links
+	members  membership
+	links    linkage
+	waiter   waiter
 	peers    peers
 	backends backends
 	facts    facts
@@ -89,9 +90,19 @@ func New(cfg Config) (*Cluster, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
+	c := newCluster(cfg)
+	if err := c.connect(); err != nil {
+		return nil, fmt.Errorf("cluster: %w", err)
+	}
+	c.registerState(cfg.Registerer)
+	return c, nil
+}
+
+// newCluster makes a node that is not connected.
+func newCluster(cfg Config) *Cluster {
 	c := &Cluster{
 		cfg: cfg, log: cfg.Logger, metrics: newMetrics(cfg.Registerer),
-		outbox: newOutbox(), scratches: newScratches(), digest: new(blockmap.Digest),
+		waiter: newClockWaiter(), outbox: newOutbox(), scratches: newScratches(), digest: new(blockmap.Digest),
 		stir: make(chan struct{}, 1), fleetChanged: make(chan struct{}, 1), warmed: make(chan struct{}, 1),
 		hinted: make(map[string]string), refusedBackends: make(map[string]string),
 		givenBy: make(map[string]map[string]bool),
@@ -100,11 +111,7 @@ func New(cfg Config) (*Cluster, error) {
 	c.facts = facts{c: c, known: make(map[string]uint64), drained: make(map[string]member.Fact), digests: make(map[string]uint64)}
 	c.live.Store(new([]member.Member))
 	c.revise()
-	if err := c.connect(); err != nil {
-		return nil, fmt.Errorf("cluster: %w", err)
-	}
-	c.registerState(cfg.Registerer)
-	return c, nil
+	return c
 }
 
 // connect makes the membership and the links.
@@ -253,24 +260,28 @@ func (c *Cluster) beat(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		now := c.cfg.Now()
-		c.cfg.Ledger.NextEpoch()
-		for _, p := range c.peers.all() {
-			c.tendPeer(p, now)
-		}
-		c.mature(now)
-		if n%4 == 0 {
-			c.compare(now)
-			c.forgetGone()
-		}
-		if n%uint64(agesEvery/beatEvery) == 0 {
-			c.tellAges(now)
-		}
+		c.doBeat(n, c.cfg.Now())
+	}
+}
+
+// doBeat does what is due at the beat of that number.
+func (c *Cluster) doBeat(n uint64, now time.Duration) {
+	c.cfg.Ledger.NextEpoch()
+	for _, p := range c.peers.all() {
+		c.tendPeer(p, now)
+	}
+	c.mature(now)
+	if n%4 == 0 {
+		c.compare(now)
+		c.forgetGone()
+	}
+	if n%uint64(agesEvery/beatEvery) == 0 {
+		c.tellAges(now)
 	}
 }
 
 func (c *Cluster) tendPeer(p *peer, now time.Duration) {
-	if p.leaseOver(time.Now()) {
+	if p.leaseOver(now) {
 		c.cfg.Ledger.Drop(p.holder)
 		c.metrics.leases.Inc()
 		if c.isLive(p.name) {

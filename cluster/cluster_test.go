@@ -342,7 +342,7 @@ func TestALeftOutNodeIsTakenInLater(t *testing.T) {
 		for i := 1; i < ledger.MaxHolders; i++ { // gone ones, whose leases are long
 			p := n0.c.peers.meet(fmt.Sprint("gone-", i))
 			p.mu.Lock()
-			p.leased, p.last = true, time.Now().Add(20*time.Second)
+			p.leased, p.last = true, n0.c.cfg.Now()+20*time.Second
 			p.mu.Unlock()
 		}
 		n1 := &testNode{w: w, name: "n1", host: w.net.Host("n1")}

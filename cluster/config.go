@@ -82,6 +82,18 @@ type Config struct {
 const defaultBudget = 3 * time.Millisecond
 
 func (c *Config) validate() error {
+	faults := []error{c.validateCore()}
+	if c.Link == nil {
+		faults = append(faults, errors.New("cluster: Link is nil, want an open listener"))
+	}
+	if c.Fleet == nil {
+		faults = append(faults, errors.New("cluster: Fleet is nil, want the pool of backends"))
+	}
+	return errors.Join(faults...)
+}
+
+// validateCore sets defaults and checks what every node needs, a Stepped one too.
+func (c *Config) validateCore() error {
 	if c.OwnerBudget == 0 {
 		c.OwnerBudget = defaultBudget
 	}
@@ -97,8 +109,7 @@ func (c *Config) validate() error {
 	want(c.Node != "", "cluster: Node is empty, want a name that no other node has")
 	want(c.Cluster != "", "cluster: Cluster is empty, want the cluster's name")
 	want(c.Boot != 0, "cluster: Boot is 0, want a number that tells runs of the process apart")
-	want(c.Link != nil, "cluster: Link is nil, want an open listener")
-	want(c.Ledger != nil && c.Map != nil && c.Fleet != nil, "cluster: Ledger, Map and Fleet must be given")
+	want(c.Ledger != nil && c.Map != nil, "cluster: Ledger and Map must be given")
 	want(c.Now != nil && c.Rand != nil, "cluster: Now and Rand must be given")
 	want(c.OwnerBudget > 0 && c.OwnerBudget <= time.Second, "cluster: OwnerBudget is %v, want more than 0, at most 1s", c.OwnerBudget)
 	return errors.Join(faults...)

@@ -3,7 +3,6 @@ package cluster
 import (
 	"errors"
 	"fmt"
-	"time"
 
 	"kvca/cluster/link"
 	"kvca/cluster/wire"
@@ -34,9 +33,15 @@ func (h handler) Check(peer *link.Hello) error {
 	return errors.Join(faults...)
 }
 
-// Up begins a link: the peer is told all that it needs to go by.
-func (h handler) Up(l *link.Peer) {
-	c := h.c
+// Up, Down and Frame are what the links tell. See linkUp, linkDown and frame.
+func (h handler) Up(l *link.Peer) { h.c.linkUp(l) }
+
+func (h handler) Down(l *link.Peer, _ error) { h.c.linkDown(l) }
+
+func (h handler) Frame(l *link.Peer, kind byte, body []byte) { h.c.frame(l, kind, body) }
+
+// linkUp begins a link: the peer is told all that it needs to go by.
+func (c *Cluster) linkUp(l peerLink) {
 	p := c.meet(l)
 	if p == nil {
 		l.Close(errors.New("too many nodes: no number is left for its reservations"))
@@ -45,7 +50,7 @@ func (h handler) Up(l *link.Peer) {
 	p.in.begin()
 	p.pull.begin()
 	p.inbox.empty()
-	p.link.Store(l)
+	p.link.Store(&attached{l})
 	c.linked.Add(1)
 	c.revise()
 	c.facts.tellAll(p)
@@ -60,7 +65,7 @@ func (h handler) Up(l *link.Peer) {
 
 // meet gives the peer of a new link, with its lease begun; nil where there is no
 // room for it.
-func (c *Cluster) meet(l *link.Peer) *peer {
+func (c *Cluster) meet(l peerLink) *peer {
 	c.meeting.Lock()
 	defer c.meeting.Unlock()
 	p := c.peers.meet(l.Name())
@@ -72,7 +77,7 @@ func (c *Cluster) meet(l *link.Peer) *peer {
 
 // renew begins the peer's lease. Another run of its process holds nothing of what
 // the one before did.
-func (c *Cluster) renew(p *peer, l *link.Peer) {
+func (c *Cluster) renew(p *peer, l peerLink) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.boot != l.Boot() {
@@ -81,26 +86,25 @@ func (c *Cluster) renew(p *peer, l *link.Peer) {
 		}
 		p.boot = l.Boot()
 	}
-	p.leased, p.last = true, time.Now()
+	p.leased, p.last = true, c.cfg.Now()
 }
 
-// Down ends a link. What the peer holds counts until its lease is over.
-func (h handler) Down(l *link.Peer, _ error) {
-	p := h.c.peers.get(l.Name())
-	if p == nil || !p.link.CompareAndSwap(l, nil) {
+// linkDown ends a link. What the peer holds counts until its lease is over.
+func (c *Cluster) linkDown(l peerLink) {
+	p := c.peers.get(l.Name())
+	if p == nil || !p.detach(l) {
 		return
 	}
 	p.mu.Lock()
-	p.last = l.LastFrame()
+	p.last = c.cfg.Now() - l.Silence()
 	p.mu.Unlock()
-	h.c.linked.Add(-1)
+	c.linked.Add(-1)
 	p.out.dirty.Store(true)
 	p.calls.abandon()
 }
 
-// Frame takes one frame. Those that requests wait for are handled at once.
-func (h handler) Frame(l *link.Peer, kind byte, body []byte) {
-	c := h.c
+// frame takes one frame. Those that requests wait for are handled at once.
+func (c *Cluster) frame(l peerLink, kind byte, body []byte) {
 	p := c.peers.get(l.Name())
 	if p == nil || p.connected() != l {
 		return

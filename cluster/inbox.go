@@ -16,7 +16,7 @@ type receiving struct {
 	last    uint64 // number of the last delta applied
 	fresh   bool   // the link is new: the next delta may have any number
 	told    uint64 // the last number acknowledged
-	applied time.Time
+	applied time.Duration
 }
 
 // begin starts over with a new link.
@@ -28,26 +28,26 @@ func (s *receiving) begin() {
 
 // take is whether delta seq is to be applied, and whether some before it are
 // missing.
-func (s *receiving) take(seq uint64) (apply, gap bool) {
+func (s *receiving) take(seq uint64, now time.Duration) (apply, gap bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.fresh && seq <= s.last {
 		return false, false
 	}
 	gap = !s.fresh && seq != s.last+1
-	s.fresh, s.last, s.applied = false, seq, time.Now()
+	s.fresh, s.last, s.applied = false, seq, now
 	return true, gap
 }
 
 // ack is the acknowledgement that is due, if one is.
-func (s *receiving) ack() (seq uint64, held time.Duration, due bool) {
+func (s *receiving) ack(now time.Duration) (seq uint64, held time.Duration, due bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.told == s.last {
 		return 0, 0, false
 	}
 	s.told = s.last
-	return s.last, time.Since(s.applied), true
+	return s.last, now - s.applied, true
 }
 
 // work applies what comes from a peer until ctx ends.
@@ -66,28 +66,34 @@ func (c *Cluster) work(ctx context.Context, p *peer) {
 		if ctx.Err() != nil {
 			return
 		}
-		r := wire.NewReader(m.body)
-		switch m.kind {
-		case wire.Delta:
-			c.applyDelta(p, &r, &run)
-			continue
-		case wire.Page:
-			c.applyPage(p, &r, &run, len(m.body))
-		case wire.PageEnd:
-			c.endPull(p, &r)
-		case wire.Facts:
-			c.facts.hear(&r)
-		case wire.Roster:
-			c.hearRoster(p, m.body)
-		}
-		if r.Bad() {
-			c.malformed(p, m.kind)
-		}
+		c.apply(p, m, &run)
+	}
+}
+
+// apply applies one frame; run is scratch.
+func (c *Cluster) apply(p *peer, m mail, run *wire.Run) {
+	r := wire.NewReader(m.body)
+	switch m.kind {
+	case wire.Delta:
+		c.applyDelta(p, &r, run)
+		return
+	case wire.Page:
+		c.applyPage(p, &r, run, len(m.body))
+	case wire.PageEnd:
+		c.endPull(p, &r)
+	case wire.Facts:
+		c.facts.hear(&r)
+	case wire.Roster:
+		c.hearRoster(p, m.body)
+	}
+	if r.Bad() {
+		c.malformed(p, m.kind)
 	}
 }
 
 func (c *Cluster) applyDelta(p *peer, r *wire.Reader, run *wire.Run) {
-	apply, gap := p.in.take(r.Delta())
+	now := c.cfg.Now()
+	apply, gap := p.in.take(r.Delta(), now)
 	if gap {
 		c.metrics.gaps.Inc()
 		p.pull.want()
@@ -95,7 +101,6 @@ func (c *Cluster) applyDelta(p *peer, r *wire.Reader, run *wire.Run) {
 	if !apply {
 		return
 	}
-	now := c.cfg.Now()
 	for r.Rest() > 0 {
 		r.Run(run)
 		if r.Bad() {
@@ -149,7 +154,7 @@ const endless = time.Duration(1<<63 - 1)
 
 // acknowledge tells a peer how far its deltas are applied.
 func (c *Cluster) acknowledge(p *peer) {
-	if seq, held, due := p.in.ack(); due {
+	if seq, held, due := p.in.ack(c.cfg.Now()); due {
 		p.send(link.Deltas, wire.Ack, wire.AppendAck(nil, seq, held))
 	}
 }

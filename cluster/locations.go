@@ -64,7 +64,7 @@ func (c *Cluster) tellDropped(s state.Slot, gone []uint64) {
 		return
 	}
 	r := wire.Run{Key: e.key, Generation: e.generation.Load(), Dropped: true, Hashes: gone[:min(len(gone), wire.MaxRun)]}
-	c.outbox.add(&r)
+	c.outbox.add(&r, c.cfg.Now())
 	nudge(c.stir)
 }
 
@@ -95,7 +95,7 @@ func (c *Cluster) tellRuns(e *entry, chain []uint64, first int) {
 		}
 		next := min(first+wire.MaxRun, len(chain))
 		r.Hashes = chain[first:next]
-		c.outbox.add(&r)
+		c.outbox.add(&r, c.cfg.Now())
 		first = next
 	}
 	nudge(c.stir)

@@ -22,18 +22,18 @@ const (
 type outbox struct {
 	mu    sync.Mutex
 	batch []byte
-	since time.Time // when the first run of the batch came
+	since time.Duration // when the first run of the batch came
 	lost  bool
 	full  chan struct{} // flushBytes are reached
 }
 
 func newOutbox() outbox { return outbox{full: make(chan struct{}, 1)} }
 
-func (o *outbox) add(r *wire.Run) {
+func (o *outbox) add(r *wire.Run, now time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if len(o.batch) == 0 {
-		o.since = time.Now()
+		o.since = now
 	}
 	if len(o.batch)+8*len(r.Hashes)+64 > batchBytes {
 		o.lost = true
@@ -52,7 +52,7 @@ func nudge(ch chan struct{}) {
 }
 
 // take returns the batch, and begins another.
-func (o *outbox) take() (batch []byte, since time.Time, lost bool) {
+func (o *outbox) take() (batch []byte, since time.Duration, lost bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	batch, since, lost = append([]byte(nil), o.batch...), o.since, o.lost
@@ -75,7 +75,7 @@ type sending struct {
 
 type sentDelta struct {
 	seq   uint64
-	since time.Time
+	since time.Duration
 }
 
 // maxSent bounds the frames that are measured at a time.
@@ -87,7 +87,7 @@ const smallDelta = 4 << 10
 
 // sendDelta sends one batch. A frame that is not taken leaves a gap in the
 // numbers, by which the peer knows.
-func (c *Cluster) sendDelta(p *peer, l *link.Peer, batch []byte, since time.Time) {
+func (c *Cluster) sendDelta(p *peer, l peerLink, batch []byte, since time.Duration) {
 	s := &p.out
 	lane := link.Deltas
 	if len(batch) <= smallDelta && l.Queued(link.Deltas) == 0 {
@@ -126,7 +126,7 @@ func (c *Cluster) acked(p *peer, r *wire.Reader) {
 	if n == 0 {
 		return
 	}
-	s.lag.Store(int64(max(time.Since(s.sent[n-1].since)-held, 0)))
+	s.lag.Store(int64(max(c.cfg.Now()-s.sent[n-1].since-held, 0)))
 	s.sent = append(s.sent[:0], s.sent[n:]...)
 }
 
@@ -134,9 +134,9 @@ func (c *Cluster) acked(p *peer, r *wire.Reader) {
 // and may hear nothing else for a while.
 func (c *Cluster) remind(p *peer) {
 	if l := p.connected(); l != nil && p.out.dirty.Load() && c.shares(l) && l.Queued(link.Deltas) == 0 {
-		c.sendDelta(p, l, nil, time.Now())
+		c.sendDelta(p, l, nil, c.cfg.Now())
 	}
 }
 
 // shares is whether locations mean the same at both ends of a link.
-func (c *Cluster) shares(l *link.Peer) bool { return l.Hello().BlockSize == c.cfg.BlockSize }
+func (c *Cluster) shares(l peerLink) bool { return l.Hello().BlockSize == c.cfg.BlockSize }

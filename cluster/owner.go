@@ -11,7 +11,7 @@ const maxFigures = 16
 
 // decide answers a Reserve frame: the owner's part. It runs on the link's reader,
 // and takes as long as one pass over the candidates.
-func (c *Cluster) decide(p *peer, l *link.Peer, r *wire.Reader) {
+func (c *Cluster) decide(p *peer, l peerLink, r *wire.Reader) {
 	ask, n := r.Ask()
 	p.order = ledger.Order{
 		ID: ask.ID, Candidates: p.order.Candidates[:0], ActiveBytes: ask.ActiveBytes,
@@ -58,7 +58,7 @@ func (c *Cluster) judge(p *peer, ask *wire.Ask) (kind byte, a wire.Answer) {
 	return wire.Granted, a
 }
 
-func (c *Cluster) answer(p *peer, l *link.Peer, kind byte, a *wire.Answer) {
+func (c *Cluster) answer(p *peer, l peerLink, kind byte, a *wire.Answer) {
 	n := min(len(p.keys), maxFigures)
 	b := wire.AppendAnswer(p.reply[:0], a, n)
 	for _, e := range p.keys[:n] {

@@ -23,7 +23,7 @@ type peer struct {
 	holder ledger.Holder
 
 	// link is the link now, nil while there is none.
-	link atomic.Pointer[link.Peer]
+	link atomic.Pointer[attached]
 	// complained is whether a malformed frame of it was logged.
 	complained atomic.Bool
 	// ready is whether it says that it knows what its peers know.
@@ -43,8 +43,8 @@ type peer struct {
 
 	mu     sync.Mutex // guards what follows
 	boot   uint64
-	leased bool // its holds and subtotals count
-	last   time.Time
+	leased bool          // its holds and subtotals count
+	last   time.Duration // when it was last heard
 	// heldDue is when the full set of holds is told next; told whether the last
 	// one was not empty.
 	heldDue time.Duration
@@ -58,7 +58,7 @@ type peer struct {
 	subtotals         bool // all subtotals must be told: a frame of them was lost
 
 	// rosterTold is the link that the last roster went over; it belongs to tend.
-	rosterTold *link.Peer
+	rosterTold peerLink
 
 	// What follows is the scratch of the link's reader.
 	run   wire.Run
@@ -67,12 +67,26 @@ type peer struct {
 	reply []byte
 }
 
+// attached is a link in an atomic pointer.
+type attached struct{ peerLink }
+
 // connected is the link, if it is up.
-func (p *peer) connected() *link.Peer { return p.link.Load() }
+func (p *peer) connected() peerLink {
+	if at := p.link.Load(); at != nil {
+		return at.peerLink
+	}
+	return nil
+}
+
+// detach ends a link if it is the one now.
+func (p *peer) detach(l peerLink) bool {
+	at := p.link.Load()
+	return at != nil && at.peerLink == l && p.link.CompareAndSwap(at, nil)
+}
 
 // send queues a frame on the link, if there is one; false where it was not taken.
 func (p *peer) send(lane link.Lane, kind byte, parts ...[]byte) bool {
-	l := p.link.Load()
+	l := p.connected()
 	return l != nil && l.Send(lane, kind, parts...)
 }
 
@@ -139,16 +153,16 @@ func (s *peers) all() []*peer {
 }
 
 // leaseOver is whether the lease has just run out; it says so once.
-func (p *peer) leaseOver(now time.Time) bool {
+func (p *peer) leaseOver(now time.Duration) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.leased {
 		return false
 	}
-	if l := p.link.Load(); l != nil {
-		p.last = l.LastFrame()
+	if l := p.connected(); l != nil {
+		p.last = now - l.Silence()
 	}
-	if now.Sub(p.last) < lease {
+	if now-p.last < lease {
 		return false
 	}
 	p.leased = false

@@ -33,6 +33,8 @@ const (
 	window = 512 << 10
 	// pageStep is how many locations are looked at in one hold of the map's lock.
 	pageStep = 512
+	// retryEvery is the time between two looks whether a page may be sent.
+	retryEvery = 5 * time.Millisecond
 	// fullShare is the share of the block map's bound above which nothing is
 	// pulled: it would push out what is here.
 	fullShare = 0.9
@@ -231,24 +233,28 @@ func (c *Cluster) answerQuestions(ctx context.Context, p *peer) {
 			}
 			continue
 		}
-		r := wire.NewReader(m.body)
-		round, limit := r.Digest(&theirs)
-		if r.Bad() {
-			c.malformed(p, wire.Digest)
-			continue
-		}
-		// What is not sent from here on is told by a gap.
-		p.out.dirty.Store(false)
-		now := c.cfg.Now()
-		c.cfg.Map.Digest(&ours, now, c.digestible)
-		buckets, n := ours.Diff(&theirs)
-		a := &answerer{ctx: ctx, c: c, p: p, round: round, limit: limit}
-		if n > 0 {
-			a.send(&buckets)
-		}
-		if ctx.Err() == nil && !a.failed {
-			p.send(link.Bulk, wire.PageEnd, wire.AppendPageEnd(nil, round, n, a.locations, a.more))
-		}
+		c.answerDigest(ctx, p, m.body, &theirs, &ours)
+	}
+}
+
+// answerDigest answers one digest; the digests given are scratch.
+func (c *Cluster) answerDigest(ctx context.Context, p *peer, body []byte, theirs, ours *blockmap.Digest) {
+	r := wire.NewReader(body)
+	round, limit := r.Digest(theirs)
+	if r.Bad() {
+		c.malformed(p, wire.Digest)
+		return
+	}
+	// What is not sent from here on is told by a gap.
+	p.out.dirty.Store(false)
+	c.cfg.Map.Digest(ours, c.cfg.Now(), c.digestible)
+	buckets, n := ours.Diff(theirs)
+	a := &answerer{ctx: ctx, c: c, p: p, round: round, limit: limit}
+	if n > 0 {
+		a.send(&buckets)
+	}
+	if ctx.Err() == nil && !a.failed {
+		p.send(link.Bulk, wire.PageEnd, wire.AppendPageEnd(nil, round, n, a.locations, a.more))
 	}
 }
 
@@ -336,20 +342,10 @@ func (a *answerer) flush() {
 	if len(a.page) == 0 || a.failed {
 		return
 	}
-	deadline := time.NewTimer(pullTimeout)
-	defer deadline.Stop()
+	end := a.c.cfg.Now() + pullTimeout
 	for a.sent-min(a.p.credits.applied(), a.sent) > window || !a.p.send(link.Bulk, wire.Page, a.page) {
-		retry := time.NewTimer(5 * time.Millisecond)
-		select {
-		case <-a.p.credits.moved:
-		case <-retry.C:
-		case <-deadline.C:
-			a.failed = true
-		case <-a.ctx.Done():
-			a.failed = true
-		}
-		retry.Stop()
-		if a.failed || a.p.connected() == nil {
+		w := a.c.waiter.wait(a.ctx, a.p.credits.moved, retryEvery)
+		if w == cancelled || a.c.cfg.Now() >= end || a.p.connected() == nil {
 			a.failed = true
 			return
 		}

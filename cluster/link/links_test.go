@@ -63,8 +63,8 @@ func TestIdleLinkStaysUpByHeartbeats(t *testing.T) {
 		settle(10 * time.Minute)
 		wantEvents(t, &a.recorder, "up b 1")
 		wantEvents(t, &b.recorder, "up a 1")
-		if time.Since(a.peer(t).LastFrame()) > 400*time.Millisecond || a.peer(t).RTT() == 0 {
-			t.Errorf("last frame %v ago, round trip %v", time.Since(a.peer(t).LastFrame()), a.peer(t).RTT())
+		if a.peer(t).Silence() > 400*time.Millisecond || a.peer(t).RTT() == 0 {
+			t.Errorf("last frame %v ago, round trip %v", a.peer(t).Silence(), a.peer(t).RTT())
 		}
 	})
 }

@@ -67,8 +67,8 @@ func (p *Peer) Protocol() uint8 { return p.protocol }
 // RTT is the last measured time of a ping and its pong, 0 before the first.
 func (p *Peer) RTT() time.Duration { return time.Duration(p.rtt.Load()) }
 
-// LastFrame is when something was last read from the peer.
-func (p *Peer) LastFrame() time.Time { return p.born.Add(time.Duration(p.lastFrame.Load())) }
+// Silence is for how long nothing has been read from the peer.
+func (p *Peer) Silence() time.Duration { return time.Duration(p.since() - p.lastFrame.Load()) }
 
 // Queued is how many bytes wait in a lane.
 func (p *Peer) Queued(lane Lane) int {
