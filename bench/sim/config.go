@@ -1,0 +1,138 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"kvca/bench/engine"
+	"kvca/bench/rival"
+	"kvca/bench/trace"
+	"kvca/router"
+)
+
+// Config is one run. Zero fields take the defaults that they name.
+type Config struct {
+	// Policy is a policy of the product or the name of a rival, one of Policies.
+	Policy string
+	// Nodes are gateways, Backends engines; each 1 where 0.
+	Nodes, Backends int
+	// Profile is what the engines are. Its unit of the cache is set to that of
+	// the trace.
+	Profile engine.Profile
+	// Seed decides everything that chance decides: which node a client asks, ties,
+	// random policies. Same seed, same result.
+	Seed uint64
+	// Delay is the time between two nodes, one way; it varies by a fifth of that.
+	Delay time.Duration
+	// Loss is the share of frames between nodes that get lost, 0 to below 1.
+	Loss float64
+	// Sharing is what the nodes of a rival tell each other.
+	Sharing rival.Sharing
+	// Router holds the product's constants. Where its BlockSize is 0, they are
+	// router.DefaultConfig's. Policy, clock and randomness are the simulation's.
+	Router router.Config
+	// Mirror is what the product's nodes know of the sizes of caches.
+	Mirror Mirror
+	// Disturb is what goes wrong, or is changed, in the course of the run.
+	Disturb []Disturbance
+	// Window is the time that one element of Result.Windows stands for; 0 for none.
+	Window time.Duration
+	// TTL is how long a location is believed in without use, 10 minutes where 0.
+	TTL time.Duration
+	// MaxIndexBytes bounds the block map of one node, 96 MiB where 0.
+	MaxIndexBytes int64
+}
+
+// Mirror is what nodes know of the sizes of their backends' caches.
+type Mirror int
+
+const (
+	// Known: as where engines publish it, the mirror has the cache's size.
+	Known Mirror = iota
+	// Unknown: only the TTL bounds what is believed.
+	Unknown
+)
+
+// What `kvca serve` takes by default.
+const (
+	defaultTTL           = 10 * time.Minute
+	defaultMaxIndexBytes = 96 << 20
+)
+
+// Bounds of what may be asked for.
+const (
+	MaxNodes    = 64
+	MaxBackends = 4096
+	maxDelay    = 10 * time.Second
+)
+
+func (c Config) withDefaults() Config {
+	c.Nodes, c.Backends = max(c.Nodes, 1), max(c.Backends, 1)
+	if c.Router.BlockSize == 0 {
+		c.Router = router.DefaultConfig()
+	}
+	if c.TTL == 0 {
+		c.TTL = defaultTTL
+	}
+	if c.MaxIndexBytes == 0 {
+		c.MaxIndexBytes = defaultMaxIndexBytes
+	}
+	c.Profile.BlockTokens = trace.UnitTokens
+	c.Router.Policy = c.Policy
+	c.Router.Policies = nil
+	return c
+}
+
+// Policies are the names that Config.Policy takes: the product's, then the
+// rivals'.
+func Policies() []string { return append(router.PolicyNames(), rival.Names()...) }
+
+// isProduct is whether the product itself decides, not a rival's rule.
+func (c *Config) isProduct() bool { return slices.Contains(router.PolicyNames(), c.Policy) }
+
+// Validate returns all faults at once.
+func (c Config) Validate() error {
+	var faults []error
+	want := func(ok bool, format string, args ...any) {
+		if !ok {
+			faults = append(faults, fmt.Errorf(format, args...))
+		}
+	}
+	want(slices.Contains(Policies(), c.Policy), "policy: unknown %q: want one of %s", c.Policy, strings.Join(Policies(), ", "))
+	want(c.Nodes >= 0 && c.Nodes <= MaxNodes, "nodes: %d: want 1 to %d", c.Nodes, MaxNodes)
+	want(c.Backends >= 0 && c.Backends <= MaxBackends, "backends: %d: want 1 to %d", c.Backends, MaxBackends)
+	want(c.Profile.KVTokens >= trace.UnitTokens, "profile: %d KV tokens: want at least the %d of a block", c.Profile.KVTokens, trace.UnitTokens)
+	want(c.Delay >= 0 && c.Delay <= maxDelay, "delay: %v: want 0s to %v", c.Delay, maxDelay)
+	want(c.Loss >= 0 && c.Loss < 1, "loss: %v: want 0 to below 1", c.Loss)
+	want(c.Window >= 0, "window: %v: want 0s or more", c.Window)
+	want(fitsUnits(c.Router.BlockSize), "block size: %d: want a divisor or a multiple of the %d bytes of the trace's unit", c.Router.BlockSize, unitBytes)
+	for i := range c.Disturb {
+		if err := c.Disturb[i].check(max(c.Nodes, 1), max(c.Backends, 1)); err != nil {
+			faults = append(faults, fmt.Errorf("disturbance %d: %w", i, err))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// fitsUnits is whether blocks of that size begin and end with units of the trace, or the reverse.
+func fitsUnits(blockSize int) bool {
+	return blockSize == 0 || blockSize > 0 && (blockSize%unitBytes == 0 || unitBytes%blockSize == 0)
+}
+
+// checkTrace says why a trace can't be played, nil where it can.
+func checkTrace(t *trace.Trace) error {
+	if t == nil || t.Requests() == 0 {
+		return errors.New("the trace has no requests")
+	}
+	for i := range t.Sessions {
+		for j := range t.Sessions[i].Requests {
+			if after := t.Sessions[i].Requests[j].After; after < -1 || after >= j {
+				return fmt.Errorf("session %d: request %d waits for request %d: want an earlier one, or -1", i, j, after)
+			}
+		}
+	}
+	return nil
+}

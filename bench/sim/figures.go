@@ -1,0 +1,123 @@
+package sim
+
+import (
+	"math"
+	"slices"
+	"time"
+)
+
+// figures are what is counted while a simulation runs.
+type figures struct {
+	sim     *simulation
+	ended   int // requests that are over
+	failed  int // of these, those without a whole answer
+	retried int // further attempts on another backend
+
+	all, followUps tokens
+	kept, turns    int // follow-ups that went where the request before went, of those with one
+	ttfts          []float64
+	windows        []window
+	spread         float64 // sum of the samples' coefficients of variation
+	samples        int
+}
+
+// tokens are prompt tokens, and those of them that engines had cached.
+type tokens struct{ prompt, cached int64 }
+
+func (t *tokens) add(j *job) {
+	t.prompt += int64(j.request.PromptTokens)
+	t.cached += int64(j.cached)
+}
+
+func (t *tokens) hitRate() float64 { return ratio(float64(t.cached), float64(t.prompt)) }
+
+type window struct {
+	tokens
+	ttft     float64
+	requests int
+}
+
+// sampleInterval is how often loads are compared.
+const sampleInterval = 100 * time.Millisecond
+
+// prefilled counts what an engine says with a request's first token.
+func (f *figures) prefilled(j *job) {
+	f.all.add(j)
+	if j.request.FollowUp {
+		f.followUps.add(j)
+	}
+	served, after := j.session.served, j.request.After
+	served[j.index] = j.backend
+	if !j.request.FollowUp || after < 0 || served[after] == nobody {
+		return
+	}
+	f.turns++
+	if served[after] == j.backend {
+		f.kept++
+	}
+}
+
+// seen counts the first token as the client sees it.
+func (f *figures) seen(j *job, ttft time.Duration) {
+	f.ttfts = append(f.ttfts, ttft.Seconds())
+	if f.sim.cfg.Window == 0 {
+		return
+	}
+	i := int(j.arrived / f.sim.cfg.Window)
+	for len(f.windows) <= i {
+		f.windows = append(f.windows, window{})
+	}
+	w := &f.windows[i]
+	w.add(j)
+	w.ttft += ttft.Seconds()
+	w.requests++
+}
+
+// sample compares the loads of the engines that could take requests, where there
+// is one for each of them on average: with fewer, all differences are chance.
+func (f *figures) sample() {
+	n, sum, squares := 0, 0.0, 0.0
+	for _, v := range f.sim.engines.servers {
+		if v.up && v.listed {
+			active := float64(v.active())
+			n, sum, squares = n+1, sum+active, squares+active*active
+		}
+	}
+	mean := ratio(sum, float64(n))
+	if mean < 1 {
+		return
+	}
+	f.spread += math.Sqrt(max(squares/float64(n)-mean*mean, 0)) / mean
+	f.samples++
+}
+
+// maxMean is the greatest of the engines' computed tokens over their mean.
+func (f *figures) maxMean() float64 {
+	var most, sum int64
+	for _, v := range f.sim.engines.servers {
+		most, sum = max(most, v.computed), sum+v.computed
+	}
+	return ratio(float64(most)*float64(len(f.sim.engines.servers)), float64(sum))
+}
+
+// ratio is a/b, 0 where b is 0: a share of nothing.
+func ratio(a, b float64) float64 {
+	if b == 0 {
+		return 0
+	}
+	return a / b
+}
+
+// distributionOf sorts its argument.
+func distributionOf(list []float64) Distribution {
+	if len(list) == 0 {
+		return Distribution{}
+	}
+	sum := 0.0
+	for _, x := range list {
+		sum += x
+	}
+	slices.Sort(list)
+	at := func(q float64) float64 { return list[int(math.Ceil(q*float64(len(list))))-1] }
+	return Distribution{Mean: sum / float64(len(list)), P50: at(0.5), P90: at(0.9), P99: at(0.99)}
+}

@@ -1,0 +1,76 @@
+package sim
+
+// Result is what a run came to. Its JSON form is what `kvca simulate` prints;
+// everything in it but WallS depends on the configuration and the trace alone.
+type Result struct {
+	Policy   string `json:"policy"`
+	Nodes    int    `json:"nodes"`
+	Backends int    `json:"backends"`
+	Seed     uint64 `json:"seed"`
+	Requests int    `json:"requests"`
+	// Failed had no whole answer; Retried are attempts on another backend.
+	Failed  int `json:"failed"`
+	Retried int `json:"retried"`
+
+	// HitRate is the share of the prompt tokens that engines had cached.
+	HitRate float64 `json:"hit_rate"`
+	// FollowUpHitRate is the same over follow-ups.
+	FollowUpHitRate float64 `json:"follow_up_hit_rate"`
+	// Kept is the share of follow-ups that went where the request before them
+	// went, of those whose trace says which one that was.
+	Kept float64 `json:"kept"`
+	// TTFT is from the arrival at a gateway to the first token at the client.
+	TTFT Distribution `json:"ttft_s"`
+	// LoadCoV is the coefficient of variation of active requests over the
+	// backends, averaged over time.
+	LoadCoV float64 `json:"load_cov"`
+	// MaxMeanComputed is what the busiest backend computed of prompts, over the mean.
+	MaxMeanComputed float64 `json:"max_mean_computed"`
+	// PeerBytesPerS is what one node sent to others in a second.
+	PeerBytesPerS float64 `json:"peer_bytes_per_s"`
+	// Degraded are decisions without the owner's word.
+	Degraded int `json:"degraded"`
+	// VirtualS is how long it took in virtual time, WallS in real time.
+	VirtualS float64 `json:"virtual_s"`
+	WallS    float64 `json:"wall_s"`
+
+	Windows []Window `json:"windows,omitempty"`
+	// TTFTs are all times to the first token in seconds, ascending.
+	TTFTs []float64 `json:"-"`
+}
+
+// Distribution sums up many times, in seconds.
+type Distribution struct {
+	Mean float64 `json:"mean"`
+	P50  float64 `json:"p50"`
+	P90  float64 `json:"p90"`
+	P99  float64 `json:"p99"`
+}
+
+// Window is what became of the requests that arrived in a part of the run.
+type Window struct {
+	FromS    float64 `json:"from_s"`
+	Requests int     `json:"requests"`
+	HitRate  float64 `json:"hit_rate"`
+	TTFTMean float64 `json:"ttft_mean_s"`
+}
+
+func (s *simulation) result() *Result {
+	f := &s.figures
+	r := &Result{
+		Policy: s.cfg.Policy, Nodes: s.cfg.Nodes, Backends: s.cfg.Backends, Seed: s.cfg.Seed,
+		Requests: f.ended, Failed: f.failed, Retried: f.retried,
+		HitRate: f.all.hitRate(), FollowUpHitRate: f.followUps.hitRate(), Kept: ratio(float64(f.kept), float64(f.turns)),
+		TTFT: distributionOf(f.ttfts), TTFTs: f.ttfts,
+		LoadCoV: ratio(f.spread, float64(f.samples)), MaxMeanComputed: f.maxMean(),
+		VirtualS: s.loop.now.Seconds(),
+	}
+	for i, w := range f.windows {
+		r.Windows = append(r.Windows, Window{
+			FromS: float64(i) * s.cfg.Window.Seconds(), Requests: w.requests, HitRate: w.hitRate(),
+			TTFTMean: ratio(w.ttft, float64(w.requests)),
+		})
+	}
+	s.gate.report(r)
+	return r
+}
