@@ -13,13 +13,13 @@ type chain struct {
 	ended   float64       // when the latest was answered, in s since the chain began
 }
 
-// think is what passes before l, its next request, is sent.
-func (c *chain) think(l *agentLine) time.Duration {
+// think is what passes before l, its next request, is sent, but never more than most.
+func (c *chain) think(l *agentLine, most time.Duration) time.Duration {
 	s := max(0, *l.At-c.ended)
 	if l.Think != nil {
 		s = *l.Think
 	}
-	return min(c.carried+seconds(s), maxTime)
+	return min(c.carried+seconds(s), most)
 }
 
 // step notes l. place is where it stands in the session, -1 where it was left out and what follows waits so much longer.
@@ -72,7 +72,7 @@ func (a *agents) line(b []byte) (done bool, err error) {
 
 func (a *agents) request(l *agentLine) error {
 	c := a.chain(l)
-	think, place := c.think(l), -1
+	think, place := c.think(l, a.options.MaxThink), -1
 	if *l.Input+*l.Output <= a.options.MaxTokens {
 		if a.units += *l.Input / UnitTokens; a.units > maxUnits {
 			return errTooLarge

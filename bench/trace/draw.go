@@ -28,7 +28,7 @@ func (d draw) size(mean int) int {
 	return min(max(int(math.Round(x)), 1), 16*mean)
 }
 
-// arrivals are the times of a Poisson process of that many a second, below duration.
+// arrivals are the times of a Poisson process of that many a second, below duration; as many as a file may have at most.
 func (d draw) arrivals(rate float64, duration time.Duration) []time.Duration {
 	var times []time.Duration
 	for at := d.gap(rate); at < duration.Seconds() && len(times) < maxLines; at += d.gap(rate) {

@@ -19,6 +19,11 @@ const (
 	maxLength = 1 << 24
 )
 
+var (
+	errTooLarge = fmt.Errorf("want at most %d units of %d tokens in all, more came", maxUnits, UnitTokens)
+	errNothing  = errors.New("no request is left within the limits")
+)
+
 // lines reads a file line by line and says where it is.
 type lines struct {
 	name string

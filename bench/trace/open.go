@@ -2,7 +2,6 @@ package trace
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -56,27 +55,33 @@ func Read(name string, r io.Reader, o Options) (*Trace, error) {
 	return t, nil
 }
 
-func readAll(l *lines, o Options) (f format, err error) {
-	for done := false; !done; {
-		b, err := l.next()
-		switch {
-		case err == io.EOF && f != nil:
-			return f, nil
-		case err == io.EOF:
-			return nil, fmt.Errorf("%s: want %s, it is empty", l.name, wantForms)
-		case err != nil:
-			return nil, err
-		}
-		if f == nil {
-			if f, err = formatOf(b, o); err != nil {
-				return nil, l.fault(err)
-			}
-		}
-		if done, err = f.line(b); err != nil {
+func readAll(l *lines, o Options) (format, error) {
+	b, err := l.next()
+	if err == io.EOF {
+		return nil, fmt.Errorf("%s: want %s, it is empty", l.name, wantForms)
+	}
+	if err != nil {
+		return nil, err
+	}
+	f, err := formatOf(b, o)
+	if err != nil {
+		return nil, l.fault(err)
+	}
+	for {
+		done, err := f.line(b)
+		if err != nil {
 			return nil, l.fault(err)
 		}
+		if done {
+			return f, nil
+		}
+		if b, err = l.next(); err == io.EOF {
+			return f, nil
+		}
+		if err != nil {
+			return nil, err
+		}
 	}
-	return f, nil
 }
 
 const wantForms = `a JSON object with "hash_ids" (Mooncake) or "s" (agent sessions)`
@@ -107,7 +112,3 @@ func excerpt(b []byte) string {
 	}
 	return fmt.Sprintf("%q and %d bytes more", b[:most], len(b)-most)
 }
-
-var errTooLarge = fmt.Errorf("want at most %d units of %d tokens in all, more came", maxUnits, UnitTokens)
-
-var errNothing = errors.New("no request is left within the limits")

@@ -10,7 +10,7 @@ type text struct {
 	marks  []Mark
 }
 
-// write appends a piece of that content. Pieces of the same content and length are the same tokens.
+// write appends the first tokens of a content, which has as many as anyone asks for.
 func (t *text) write(content uint64, tokens int) {
 	for at := 0; at < tokens; {
 		n := min(tokens-at, UnitTokens-t.tokens%UnitTokens)
