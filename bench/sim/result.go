@@ -17,8 +17,8 @@ type Result struct {
 	// FollowUpHitRate is the same over follow-ups.
 	FollowUpHitRate float64 `json:"follow_up_hit_rate"`
 	// Kept is the share of follow-ups that went where the request before them
-	// went, of those whose trace says which one that was.
-	Kept float64 `json:"kept"`
+	// went, of those whose trace says which one that was; left out where none does.
+	Kept float64 `json:"kept,omitempty"`
 	// TTFT is from the arrival at a gateway to the first token at the client.
 	TTFT Distribution `json:"ttft_s"`
 	// LoadCoV is the coefficient of variation of active requests over the

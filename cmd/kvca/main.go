@@ -24,6 +24,7 @@ var subcommands = []func() *cli.Command{
 	chainCommand,
 	explainCommand,
 	statusCommand,
+	simulateCommand,
 	configCommand,
 	completionCommand,
 	versionCommand,
