@@ -151,7 +151,7 @@ func (b *belief) oldest() int32 {
 
 func (b *belief) kept(l *list) int {
 	if b.common {
-		return len(b.byName)
+		return b.byName.used
 	}
 	return l.size
 }

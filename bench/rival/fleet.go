@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// Request is what a router knows of a request; Names must stay as they are until
-// its ticket has ended.
+// Request is what a router knows of a request.
 type Request struct {
 	ID      uint64
 	Session uint64
@@ -180,7 +179,7 @@ func (f *Fleet) scrape(backend int) {
 // Route chooses a backend for a request that has come to a gateway, and books it
 // there. The ticket's backend is -1 where all are down.
 func (f *Fleet) Route(gateway int, r *Request, now time.Duration) *Ticket {
-	t := &Ticket{Backend: none, fleet: f, gateway: gateway, names: r.Names}
+	t := &Ticket{Backend: none, fleet: f, gateway: gateway}
 	if len(f.question.live) == 0 {
 		t.over = true
 		return t

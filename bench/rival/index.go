@@ -2,6 +2,7 @@ package rival
 
 import (
 	"math/bits"
+	"slices"
 	"time"
 )
 
@@ -14,7 +15,7 @@ const none = -1
 type index struct {
 	backends int
 	words    int // of a set of backends
-	byName   map[uint64]int32
+	byName   table
 	nodes    []node
 	sets     []uint64 // one set of backends a node
 	entries  []entry
@@ -50,15 +51,15 @@ const chainLimit = 8
 
 func newIndex(backends int) *index {
 	words := (backends + 63) / 64
-	return &index{backends: backends, words: words, byName: make(map[uint64]int32), alive: make([]uint64, words)}
+	return &index{backends: backends, words: words, byName: newTable(), alive: make([]uint64, words)}
 }
 
 // look sets path to the nodes of names, up to the first unknown one.
 func (x *index) look(names []uint64) {
 	x.path = x.path[:0]
 	for _, name := range names {
-		i, ok := x.byName[name]
-		if !ok {
+		i := x.byName.find(name)
+		if i == none {
 			return
 		}
 		x.path = append(x.path, i)
@@ -69,9 +70,11 @@ func (x *index) look(names []uint64) {
 // of names, and nothing may have been removed since.
 func (x *index) extend(names []uint64, owner int) {
 	for _, name := range names[min(len(names), len(x.path)):] {
-		i, ok := x.byName[name]
-		if !ok {
+		at := x.byName.at(name)
+		i := x.byName.slots[at].node - 1
+		if i == none {
 			i = x.newNode(name, owner)
+			x.byName.fill(at, name, i)
 		}
 		x.path = append(x.path, i)
 	}
@@ -82,14 +85,23 @@ func (x *index) newNode(name uint64, owner int) int32 {
 	if k := len(x.freeNodes); k > 0 {
 		i, x.freeNodes = x.freeNodes[k-1], x.freeNodes[:k-1]
 	} else {
-		x.nodes = append(x.nodes, node{})
+		x.nodes = append(doubled(x.nodes), node{})
+		x.sets = doubled(x.sets)
 		for range x.words {
 			x.sets = append(x.sets, 0)
 		}
 	}
 	x.nodes[i] = node{name: name, first: none, table: none, owner: int16(owner)}
-	x.byName[name] = i
 	return i
+}
+
+// doubled makes room for twice as much in a slice that is full: append alone
+// would copy it four times as often.
+func doubled[T any](s []T) []T {
+	if len(s) < cap(s) {
+		return s
+	}
+	return slices.Grow(s, len(s)+1)
 }
 
 func (x *index) set(i int32) []uint64 {
@@ -122,7 +134,7 @@ func (x *index) link(i int32, backend int) int32 {
 	if k := len(x.freeEntries); k > 0 {
 		e, x.freeEntries = x.freeEntries[k-1], x.freeEntries[:k-1]
 	} else {
-		x.entries = append(x.entries, entry{})
+		x.entries = append(doubled(x.entries), entry{})
 	}
 	x.entries[e] = entry{node: i, next: none, older: none, newer: none, backend: int16(backend)}
 	x.sets[int(i)*x.words+backend/64] |= 1 << (backend % 64)
@@ -172,7 +184,7 @@ func (x *index) unlink(e int32) {
 	if n.table != none {
 		x.freeTables = append(x.freeTables, n.table)
 	}
-	delete(x.byName, n.name)
+	x.byName.remove(n.name)
 	x.freeNodes = append(x.freeNodes, i)
 }
 

@@ -9,9 +9,9 @@ type Ticket struct {
 
 	fleet   *Fleet
 	gateway int
-	names   []uint64
-	load    load // what is still booked
-	partial int  // units beyond names that it uses
+	used    []int32 // its units at the backend
+	load    load    // what is still booked
+	partial int     // units beyond names that it uses
 	tracked bool
 	begun   bool
 	over    bool
@@ -31,7 +31,8 @@ func (t *Ticket) book(r *Request, now time.Duration) {
 	if a := f.gateways[t.gateway].active; a != nil {
 		t.tracked = true
 		t.partial = (r.PromptTokens+q.unit-1)/q.unit - len(r.Names)
-		t.load.blocks = a.add(t.names, t.Backend) + t.partial
+		used, fresh := a.add(r.Names, t.Backend)
+		t.used, t.load.blocks = used, fresh+t.partial
 	}
 	f.books.book(t.gateway, t.Backend, t.load, now)
 }
@@ -66,7 +67,7 @@ func (t *Ticket) untrack() int {
 		return 0
 	}
 	t.tracked = false
-	return -t.fleet.gateways[t.gateway].active.remove(t.names, t.Backend) - t.partial
+	return -t.fleet.gateways[t.gateway].active.remove(t.used) - t.partial
 }
 
 func (t *Ticket) settle(back load, now time.Duration) {
