@@ -142,7 +142,7 @@ func (e *Engine) KVUsage() float64 { return float64(e.pool.held) / float64(e.poo
 func (e *Engine) Blocks() int { return e.pool.size }
 
 // CachedBlocks is how many blocks have content that a prompt could hit.
-func (e *Engine) CachedBlocks() int { return len(e.pool.byHash) }
+func (e *Engine) CachedBlocks() int { return e.pool.byHash.count }
 
 // Cached is how many leading blocks of a prompt are in the cache now. A prompt that ends with the last of them still computes
 // that one again.

@@ -17,7 +17,7 @@ type block struct {
 type pool struct {
 	size   int
 	blocks []block
-	byHash map[uint64]int32
+	byHash table
 	spare  int32 // idle blocks without content, newest first; linked by next
 	oldest int32 // idle cached blocks in the order in which they will be evicted
 	newest int32
@@ -26,7 +26,7 @@ type pool struct {
 }
 
 func newPool(size int) *pool {
-	return &pool{size: size, byHash: make(map[uint64]int32), spare: none, oldest: none, newest: none}
+	return &pool{size: size, spare: none, oldest: none, newest: none}
 }
 
 // free is how many blocks can be taken now, evicting whatever is idle.
@@ -35,7 +35,7 @@ func (p *pool) free() int { return p.size - p.held }
 // leading counts the blocks at the head of the chain that are in the cache.
 func (p *pool) leading(chain []uint64) int {
 	for i, h := range chain {
-		if _, ok := p.byHash[h]; !ok {
+		if _, ok := p.byHash.get(h); !ok {
 			return i
 		}
 	}
@@ -46,7 +46,7 @@ func (p *pool) leading(chain []uint64) int {
 // up free blocks too.
 func (p *pool) find(list []int32, chain []uint64, limit int) (found []int32, idle int) {
 	for _, h := range chain[:min(limit, len(chain))] {
-		i, ok := p.byHash[h]
+		i, ok := p.byHash.get(h)
 		if !ok {
 			break
 		}
@@ -89,7 +89,7 @@ func (p *pool) pick() int32 {
 	}
 	i := p.oldest
 	p.unlink(i)
-	delete(p.byHash, p.blocks[i].hash)
+	p.byHash.remove(p.blocks[i].hash)
 	return i
 }
 
@@ -100,10 +100,10 @@ func (p *pool) register(i int32, hash uint64) {
 	if b.cached {
 		return
 	}
-	if _, taken := p.byHash[hash]; taken {
+	if _, taken := p.byHash.get(hash); taken {
 		return
 	}
-	p.byHash[hash] = i
+	p.byHash.put(hash, i)
 	b.hash, b.cached = hash, true
 }
 
@@ -136,7 +136,7 @@ func (p *pool) clear() {
 	for i := range p.blocks {
 		p.blocks[i].cached = false
 	}
-	clear(p.byHash)
+	p.byHash.clear()
 }
 
 func (p *pool) append(i int32) {

@@ -22,8 +22,7 @@ func TestBlocksOfEverySizeNameTheSamePrefixes(t *testing.T) {
 		if len(x) != want.blocks || shared != want.shared {
 			t.Errorf("%d bytes: %d blocks, %d shared, want %+v", size, len(x), shared, want)
 		}
-		slices.Sort(x)
-		if len(slices.Compact(x)) != want.blocks {
+		if len(slices.Compact(slices.Sorted(slices.Values(x)))) != want.blocks { // x may be a itself
 			t.Errorf("%d bytes: a name stands twice", size)
 		}
 		if cap(blocksOf(a[:5], 512)) != 5 {
