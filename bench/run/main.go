@@ -16,6 +16,7 @@
 //	go run ./bench/run owner-calls    time of a call to an owner
 //	go run ./bench/run drills         a node is killed, one is stopped, under load
 //	go run ./bench/run partition      a cluster in network namespaces is parted
+//	go run ./bench/run study          policies, traces, loads and nodes in virtual time
 //	go run ./bench/run peers-install  installs the peers that are Python packages
 //	go run ./bench/run fake|plain     the backends and the floor, as processes
 //
@@ -56,6 +57,7 @@ var commands = map[string]func(ctx context.Context, args []string) error{
 	"owner-calls":   runOwnerCalls,
 	"drills":        runDrills,
 	"partition":     runPartition,
+	"study":         runStudy,
 	"peers-install": runPeersInstall,
 }
 

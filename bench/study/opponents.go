@@ -1,0 +1,188 @@
+package study
+
+import (
+	"fmt"
+	"slices"
+
+	"kvca/bench/report"
+	"kvca/bench/rival"
+	"kvca/router"
+)
+
+// policies are all that compete: the product's default first, then its others,
+// then other routers' rules.
+func policies() []string {
+	list := []string{"cost"}
+	for _, name := range append(router.PolicyNames(), rival.Names()...) {
+		if name != "cost" && name != "weighted" { // weighted is llm-d's rule on the product's map
+			list = append(list, name)
+		}
+	}
+	return list
+}
+
+// unopposed are the policies that are no opponents: ours, and one that sees what
+// no gateway can.
+func unopposed(policy string) bool {
+	return slices.Contains([]string{"cost", "two-phase", "oracle"}, policy)
+}
+
+// places are where all policies compete.
+func places() []place {
+	return []place{
+		{"conversation", "8b"},
+		{"conversation", "32b"},
+		{"conversation", "70b"},
+		{"agent", "8b"},
+		{"agent", "32b"},
+		{"agent", "70b"},
+		{"tenants-1", "8b"},
+		{"tenants-20", "8b"},
+		{"tenants-20", "32b"},
+		{"tenants-20", "70b"},
+		{"tenants-200", "70b"},
+		{"tenants-1000", "70b"},
+		{"tenants-50", "32b"},
+	}
+}
+
+// What is promised of the default policy where the fleet copes.
+const (
+	belowOpponent = 0.15
+	aboveOracle   = 0.10
+	aboveOracleOf = 0.25 // agent sessions, without events
+	mostUneven    = 1.10
+)
+
+func oracleBound(p place) float64 {
+	if p.workload == "agent" {
+		return aboveOracleOf
+	}
+	return aboveOracle
+}
+
+func opponents() Experiment {
+	e := Experiment{
+		Name:     "opponents",
+		Question: "Where the fleet copes, how long do clients wait for a first token under each policy?",
+	}
+	for _, p := range places() {
+		for _, policy := range policies() {
+			e.Cases = append(e.Cases, p.under(policy, copes))
+		}
+	}
+	e.Show = func(page *Page, r *Results) {
+		page.Say("%d backends, one node, %.0f %% of the rate that saturates the default policy. Opponents are all but `cost` and `two-phase`, which are "+
+			"ours, and `oracle`, which sees true caches and exact loads. Figures are means over seeds, with the least and the largest in brackets.", backends, 100*copes)
+		showContest(page, r)
+		for _, p := range places() {
+			showPlace(page, r, p)
+		}
+	}
+	return e
+}
+
+// contest is how the default policy did at a place.
+type contest struct {
+	place
+	cost, best, oracle         Sample
+	bestName                   string
+	below, above, uneven       float64
+	againstBest, againstOracle Judgment
+	balance                    Judgment
+}
+
+func contestAt(r *Results, p place) contest {
+	c := contest{place: p, cost: r.Of(p.under("cost", copes)), oracle: r.Of(p.under("oracle", copes)), bestName: absent}
+	for _, policy := range policies() {
+		s := r.Of(p.under(policy, copes))
+		if unopposed(policy) || len(s) == 0 {
+			continue
+		}
+		if len(c.best) == 0 || s.Mean(ttftMean) < c.best.Mean(ttftMean) {
+			c.best, c.bestName = s, policy
+		}
+	}
+	c.below, _, _ = c.cost.change(c.best, ttftMean)
+	c.above, _, _ = c.cost.change(c.oracle, ttftMean)
+	c.uneven = c.cost.Mean(maxMean)
+	c.againstBest = atMost(c.below, -belowOpponent)
+	c.againstOracle = atMost(c.above, oracleBound(p))
+	c.balance = atMost(c.uneven, mostUneven)
+	return c
+}
+
+func showContest(page *Page, r *Results) {
+	t := &report.Table{Header: []string{
+		"workload", "profile", "`cost`, mean TTFT, s", "best opponent", "its mean TTFT, s", "`cost` against it", "",
+		"against the oracle", "", "max/mean computed", "",
+	}}
+	var list []contest
+	for _, p := range places() {
+		c := contestAt(r, p)
+		list = append(list, c)
+		t.Add(p.workload, p.profile, c.cost.Cell(ttftMean), c.bestName, c.best.Cell(ttftMean), changeCell(c.cost, c.best), c.againstBest,
+			changeCell(c.cost, c.oracle), c.againstOracle, c.cost.Cell(maxMean), c.balance)
+	}
+	page.Head("The default policy against the best of the others")
+	page.Table(t)
+	page.Judge(
+		tally("mean TTFT at least 15 % below the best opponent's", list,
+			func(c contest) (float64, Judgment) { return c.below, c.againstBest }, percent),
+		tally("mean TTFT at most 10 % above the oracle's, 25 % on agent sessions", list,
+			func(c contest) (float64, Judgment) { return c.above, c.againstOracle }, percent),
+		tally("computed tokens of the busiest backend at most 1.10 times the mean", list,
+			func(c contest) (float64, Judgment) { return c.uneven, c.balance }, decimals2),
+	)
+}
+
+func changeCell(s, base Sample) string {
+	mean, low, high := s.change(base, ttftMean)
+	return withSpread(mean, low, high, percent)
+}
+
+// tally sums a promise up over places: at how many it is kept, and where it is
+// furthest from being so.
+func tally(promise string, list []contest, of func(contest) (float64, Judgment), form func(float64) string) Verdict {
+	var judged []Judgment
+	keptAt, measured := 0, 0
+	worst := contest{}
+	for _, c := range list {
+		v, j := of(c)
+		judged = append(judged, j)
+		if j == Unknown {
+			continue
+		}
+		measured++
+		if j == Kept {
+			keptAt++
+		}
+		if w, _ := of(worst); measured == 1 || v > w {
+			worst = c
+		}
+	}
+	if measured == 0 {
+		return verdict(Unknown, promise, "no result")
+	}
+	value, _ := of(worst)
+	found := fmt.Sprintf("at %d of %d places; worst is %s at %v", keptAt, measured, form(value), worst.place)
+	return verdict(all(judged...), promise, "%s", found)
+}
+
+func showPlace(page *Page, r *Results, p place) {
+	t := &report.Table{Header: []string{"policy", ttftMean.Name, ttftP90.Name, ttftP99.Name, hitRate.Name, maxMean.Name, loadCoV.Name}}
+	for _, policy := range policies() {
+		s := r.Of(p.under(policy, copes))
+		if len(s) == 0 {
+			continue
+		}
+		row := []any{policy}
+		for _, m := range []Metric{ttftMean, ttftP90, ttftP99, hitRate, maxMean, loadCoV} {
+			row = append(row, s.Cell(m))
+		}
+		t.Add(row...)
+	}
+	page.Head(p.String())
+	page.Say("%s; rate %s.", workloads[p.workload].says, digits3(p.at(copes).Rate))
+	page.Table(t)
+}

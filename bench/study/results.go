@@ -1,0 +1,19 @@
+package study
+
+// Results are what came of all cases.
+type Results struct {
+	files Files
+	seeds []uint64
+	found map[string]*Outcome
+}
+
+// Of is what came of a case, seed by seed; empty where it was not run.
+func (r *Results) Of(c Case) Sample {
+	var s Sample
+	for _, seed := range r.seeds {
+		if o := r.found[job{c, seed}.fingerprint(r.files)]; o != nil {
+			s = append(s, o)
+		}
+	}
+	return s
+}
