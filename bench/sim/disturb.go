@@ -70,8 +70,7 @@ func (s *simulation) disturb() {
 	inOrder := func(a, b Disturbance) int { return cmp.Compare(a.At, b.At) }
 	for _, d := range slices.SortedStableFunc(slices.Values(s.cfg.Disturb), inOrder) {
 		if d.Kind == AddBackend && !seen[d.Target] {
-			s.gate.removed(d.Target)
-			s.engines.servers[d.Target].listed = false
+			s.remove(d.Target)
 		}
 		if !d.Kind.ofNode() {
 			seen[d.Target] = true
@@ -85,11 +84,9 @@ func (s *simulation) happen(d Disturbance) {
 	case RestartBackend:
 		s.restart(d.Target, d.Down)
 	case RemoveBackend:
-		s.engines.servers[d.Target].listed = false
-		s.gate.removed(d.Target)
+		s.remove(d.Target)
 	case AddBackend:
-		s.engines.servers[d.Target].listed = true
-		s.gate.added(d.Target)
+		s.add(d.Target)
 	case KillNode:
 		s.kill(d.Target)
 	case StartNode:
@@ -97,19 +94,48 @@ func (s *simulation) happen(d Disturbance) {
 	}
 }
 
-// restart stops a backend and starts it again. The gateways notice one hop later
-// that it is down, by their connections, and at once that it is back.
+// remove takes a backend out of the configuration, if it is there.
+func (s *simulation) remove(backend int) {
+	if v := s.engines.servers[backend]; v.listed {
+		v.listed = false
+		s.gate.removed(backend)
+	}
+}
+
+// add puts it in again.
+func (s *simulation) add(backend int) {
+	v := s.engines.servers[backend]
+	if v.listed {
+		return
+	}
+	v.listed = true
+	s.gate.added(backend)
+	if !v.up {
+		s.gate.lost(backend)
+	}
+}
+
+// restart stops a backend that is up and starts it again. The gateways notice one
+// hop later that it is down, by their connections, and at once that it is back.
 func (s *simulation) restart(backend int, down time.Duration) {
+	v := s.engines.servers[backend]
+	if !v.up {
+		return
+	}
 	broken := s.engines.stop(backend)
 	s.loop.after(hop, func() {
-		s.gate.lost(backend)
-		for _, j := range broken {
-			s.broken(j)
+		if v.listed {
+			s.gate.lost(backend)
 		}
 	})
+	for _, j := range broken {
+		s.later(j, hop, func() { s.broken(j) })
+	}
 	s.loop.after(max(down, hop), func() {
 		s.engines.start(backend)
-		s.gate.back(backend)
+		if v.listed {
+			s.gate.back(backend)
+		}
 	})
 }
 

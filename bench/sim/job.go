@@ -26,6 +26,7 @@ type job struct {
 	reserved bool // the gateway has decided, and was not told of the end
 	begun    bool // the gateway has seen the first token
 	answered bool // the gateway has seen the whole answer
+	failed   bool // there will be no answer, or no more of it
 
 	sent    time.Duration // first
 	arrived time.Duration // first, at a gateway
@@ -142,16 +143,18 @@ func (s *simulation) orphaned(j *job) {
 	j.leg++
 	s.end(j)
 	s.engines.cancel(j)
-	switch {
-	case j.begun:
+	if j.begun || j.failed {
 		s.fail(j)
-	default:
-		s.later(j, hop, func() { s.resend(j) })
+		return
 	}
+	s.later(j, hop, func() { s.resend(j) })
 }
 
 // fail tells the client that there will be no answer, or no more of it.
 func (s *simulation) fail(j *job) {
-	s.figures.failed++
+	if !j.failed {
+		j.failed = true
+		s.figures.failed++
+	}
 	s.later(j, hop, func() { s.over(j) })
 }
