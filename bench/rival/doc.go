@@ -17,6 +17,7 @@
 //	smg-library        the same                                                                     .5, 32, 1.1; 10,000 characters, 30 s
 //	llm-d              3 prefix + 2 queue + 2 (1 - KV usage), scraped                               31,250 x 64 tokens a pod; 50 ms
 //	llm-d-no-hit-lru   and + 2 (who had a cold request the longest ago)                             the same
+//	llm-d-affinity     fewest uncached tokens in flight, among who has 80 % of the prompt                   286,720 tokens more break it
 //	llm-d-precise      as llm-d, prefix by the engines' events                                      no delay of events
 //	dynamo             blocks to prefill + blocks in use                                            overlap credit 1, temperature 0, TTL 120 s
 //	dynamo-events      the same by the engines' events                                              no delay of events
@@ -26,7 +27,8 @@
 //	least-tokens       fewest prompt tokens not yet answered                                        none
 //	oracle             load + 4 novel, by the engines' true caches and all gateways' exact loads    128 tokens a request; oracle-F has factor F
 //
-// The sources are named at each rule. The oracle is no product: it bounds what a
+// The sources are named at each rule. SMG's library default is no good deployment:
+// 10,000 characters are 2,500 tokens of a worker's cache. The oracle is no product: it bounds what a
 // router could reach by what it knows, for this form of cost.
 //
 // Smaller blocks than the simulator's unit are taken as units, at equal tokens

@@ -9,6 +9,11 @@ package rival
 // in tokens, where load is what requests without their first token had to compute
 // and a weight for each active request, and novel is what of the prompt the engine
 // neither holds nor has been sent.
+//
+// Nothing near it was found to be better: with factors from 2 to 8 and weights
+// from 32 to 2,048 tokens a request, eight 70B engines had mean times to the first
+// token within 3 % of each other on Mooncake's conversations, and within 4 % either
+// way on agents' sessions (one seed).
 type oracle struct{ factor, perRequest float64 }
 
 func (o oracle) choose(q *question) int {

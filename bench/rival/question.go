@@ -73,6 +73,11 @@ func (q *question) anyMatch() bool {
 	return false
 }
 
+// unmatched is how many tokens of the prompt a backend is not believed to have.
+func (q *question) unmatched(b int) int {
+	return max(0, q.request.PromptTokens-q.match[b]*q.unit)
+}
+
 // mix spreads the bits of a number (the finaliser of splitmix64).
 func mix(x uint64) uint64 {
 	x += 0x9e3779b97f4a7c15

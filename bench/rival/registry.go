@@ -54,6 +54,7 @@ var designs = []design{
 	{name: "smg-library", rule: fixed(thresholds{.5, 32, 1.1}), keeps: smgTree(smgLibraryChars, 30*time.Second), counts: trunk},
 	{name: "llm-d", rule: fixed(scorers{3, 2, 2, 0}), keeps: llmdLists, counts: counted, scrape: figuresEvery},
 	{name: "llm-d-no-hit-lru", rule: fixed(scorers{3, 2, 2, 2}), keeps: llmdLists, counts: counted, scrape: figuresEvery},
+	{name: "llm-d-affinity", rule: fixed(affinity{.8, 286_720, 4 << 20}), keeps: llmdLists, counts: counted},
 	{name: "llm-d-precise", rule: fixed(scorers{3, 2, 2, 0}), counts: truth, scrape: figuresEvery},
 	{name: "dynamo", rule: fixed(blockCost{1, 1}), keeps: dynamoTree, counts: leading, tracks: untilOver},
 	{name: "dynamo-events", rule: fixed(blockCost{1, 1}), counts: truth, tracks: untilOver},

@@ -110,6 +110,29 @@ func TestColdRequestsGoWhereTheLastOneIsLongestAgo(t *testing.T) {
 	r.only(prompt(9, 4), 2)
 }
 
+func TestAffinityHoldsUntilThePenalty(t *testing.T) {
+	r := newRig(t, "llm-d-affinity", 3)
+	r.teach(prompt(1, 10), 0)
+	r.teach(fork(1, 2, 7, 10), 1)
+	r.books.book(0, 0, load{prefill: 286_720}, 0)
+	r.only(prompt(1, 10), 0)
+	r.only(fork(1, 3, 8, 10), 0) // 8 of 10 are enough
+	r.only(fork(1, 3, 7, 10), 1) // 7 are not: 3 to compute against 10
+	r.books.book(0, 0, load{prefill: 1}, 0)
+	r.only(prompt(1, 10), 1) // what it has counts still
+	r.books.book(0, 1, load{prefill: 10*unit + 1}, 0)
+	r.only(prompt(1, 10), 2)
+	r.books.book(0, 2, load{prefill: 1}, 0)
+	r.only(prompt(1, 10), 0) // the best other has more ahead now
+	r.only(prompt(2, 10), 2)
+	if r.route(prompt(2, 10)); r.question.match[2] != 0 {
+		t.Error("the prompt was known before")
+	}
+	if got := r.books.own[0][2].prefill; got != 10*unit+1 {
+		t.Errorf("%d tokens booked, want those of the prompt and the one before", got)
+	}
+}
+
 func TestLLMDCountsBehindAGap(t *testing.T) {
 	r := newRig(t, "llm-d", 2)
 	r.gateways[0].belief.units = 4

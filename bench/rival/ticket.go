@@ -26,7 +26,7 @@ func (t *Ticket) book(r *Request, now time.Duration) {
 	case f.design.exact:
 		t.load.prefill = q.novel(t.Backend)
 	case f.design.counts != trunk:
-		t.load.prefill = max(0, r.PromptTokens-q.match[t.Backend]*q.unit)
+		t.load.prefill = q.unmatched(t.Backend)
 	}
 	if a := f.gateways[t.gateway].active; a != nil {
 		t.tracked = true
