@@ -21,6 +21,7 @@ func runStudy(ctx context.Context, args []string) error {
 		only    = flags.String("only", "", "names of experiments, with commas between them; all where empty")
 		seeds   = flags.Int("seeds", 3, "seeds, 1 to 100")
 		quick   = flags.Bool("quick", false, "one seed")
+		full    = flags.Bool("full", false, "whole traces where experiments take their first part; an hour or two")
 		results = flags.String("results", "", "file that keeps results; runs whose results this program has put there are not repeated")
 		stale   = flags.Bool("stale", false, "take results that an earlier build has put there, too")
 		render  = flags.Bool("render", false, "write the report from the file's results alone, of whichever build")
@@ -36,7 +37,7 @@ func runStudy(ctx context.Context, args []string) error {
 		return errors.New("-seeds: want 1 to 100")
 	}
 	o := study.Options{
-		Seeds: *seeds, Stale: *stale, Render: *render, Out: *out, Sliced: *traces == "", Store: &study.Store{},
+		Seeds: *seeds, Full: *full, Stale: *stale, Render: *render, Out: *out, Sliced: *traces == "", Store: &study.Store{},
 		Command:  strings.Join(append([]string{"go run ./bench/run study"}, args...), " "),
 		Progress: os.Stderr, Summary: os.Stdout,
 	}

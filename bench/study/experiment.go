@@ -13,6 +13,8 @@ type Experiment struct {
 	// Extra is only run where it is named: it is a tool, not evidence.
 	Extra bool
 	Cases []Case
+	// Lesser are cases that one seed is enough for.
+	Lesser []Case
 	// Show writes what was found. Cases that were not run have empty samples.
 	Show func(*Page, *Results)
 }
@@ -23,7 +25,6 @@ const networkDelay = time.Millisecond
 // Experiments are all there are, in the report's order.
 func Experiments() []Experiment {
 	return []Experiment{
-		opponents(),
-		saturation(),
+		opponents(), load(), distribution(), nodes(), delay(), fleet(), disturb(), ladders(), defaults(), saturation(),
 	}
 }

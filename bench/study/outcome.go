@@ -53,3 +53,5 @@ var (
 	peerRate = Metric{"kB/s sent by a node", func(r *sim.Result) float64 { return r.PeerBytesPerS / 1000 }, digits3}
 	kept     = Metric{"follow-ups kept", func(r *sim.Result) float64 { return r.Kept }, decimals3}
 )
+
+var degraded = Metric{"decisions without the owner's word", func(r *sim.Result) float64 { return float64(r.Degraded) }, decimals(0)}

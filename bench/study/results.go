@@ -4,6 +4,7 @@ package study
 type Results struct {
 	files Files
 	seeds []uint64
+	full  bool
 	found map[string]*Outcome
 }
 
@@ -11,9 +12,17 @@ type Results struct {
 func (r *Results) Of(c Case) Sample {
 	var s Sample
 	for _, seed := range r.seeds {
-		if o := r.found[job{c, seed}.fingerprint(r.files)]; o != nil {
+		if o := r.found[r.sized(job{c, seed}).fingerprint(r.files)]; o != nil {
 			s = append(s, o)
 		}
 	}
 	return s
+}
+
+// sized is the job as it is run: with the whole trace where that is wanted.
+func (r *Results) sized(j job) job {
+	if r.full {
+		j.Source.Limit = 0
+	}
+	return j
 }

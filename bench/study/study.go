@@ -24,6 +24,9 @@ type Options struct {
 	Only []string
 	// Seeds is how many runs differ in nothing else.
 	Seeds int
+	// Full plays whole traces where experiments take the first part, for which the
+	// time is there only once in a while.
+	Full bool
 	// Files are the recorded traces; Sliced says that they are parts only.
 	Files  Files
 	Sliced bool
@@ -49,7 +52,7 @@ func Run(ctx context.Context, o Options) (broken bool, err error) {
 		return false, err
 	}
 	seeds := seedsUpTo(o.Seeds)
-	results := &Results{files: o.Files, seeds: seeds, found: map[string]*Outcome{}}
+	results := &Results{files: o.Files, seeds: seeds, full: o.Full, found: map[string]*Outcome{}}
 	began := time.Now()
 	jobs := results.missing(list, o.Store, build, o.Stale || o.Render)
 	if o.Render {
@@ -104,6 +107,9 @@ func (e *Experiment) jobs(seeds []uint64) []job {
 			list = append(list, job{c, seed})
 		}
 	}
+	for _, c := range e.Lesser {
+		list = append(list, job{c, seeds[0]})
+	}
 	return list
 }
 
@@ -116,6 +122,7 @@ func (r *Results) missing(list []Experiment, s *Store, build string, stale bool)
 	seen := map[string]bool{}
 	for i := range list {
 		for _, j := range list[i].jobs(r.seeds) {
+			j = r.sized(j)
 			print := j.fingerprint(r.files)
 			if seen[print] {
 				continue

@@ -1,0 +1,179 @@
+package study
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"kvca/bench/report"
+	"kvca/bench/sim"
+)
+
+// shaken is where things go wrong: the profile with the most requests a second, so
+// that a window of 5 s is more than chance.
+var shaken = place{"conversation", "8b"}
+
+const (
+	shakenNodes    = 8
+	shakenRequests = 4000
+	shakenWindow   = 5 * time.Second
+	shakenAt       = 120 * time.Second
+	shakenFor      = 30 * time.Second
+	// smoothed is how many windows a plotted or judged figure is the mean of.
+	smoothed = 3
+)
+
+// mishap is something that goes wrong.
+type mishap struct {
+	name string
+	with func(*sim.Config)
+	// at is when it begins.
+	at time.Duration
+}
+
+var mishaps = []mishap{
+	{"a node is lost for 30 s", func(c *sim.Config) {
+		c.Disturb = []sim.Disturbance{
+			{At: shakenAt, Kind: sim.KillNode, Target: 1},
+			{At: shakenAt + shakenFor, Kind: sim.StartNode, Target: 1},
+		}
+	}, shakenAt},
+	{"a backend is lost for 30 s", func(c *sim.Config) {
+		c.Disturb = []sim.Disturbance{{At: shakenAt, Kind: sim.RestartBackend, Target: 1, Down: shakenFor}}
+	}, shakenAt},
+	{"1 % of messages are lost", func(c *sim.Config) { c.Loss = 0.01 }, 0},
+}
+
+func calm() Case {
+	c := shaken.under("cost", copes).limited(shakenRequests).on(shakenNodes)
+	c.Config.Window = shakenWindow
+	return c
+}
+
+func (m mishap) of() Case {
+	c := calm()
+	m.with(&c.Config)
+	return c
+}
+
+func disturb() Experiment {
+	e := Experiment{
+		Name: "disturb", Cases: []Case{calm()},
+		Question: "What do the loss of a node, of a backend, or of messages cost, and for how long?",
+	}
+	for _, m := range mishaps {
+		e.Cases = append(e.Cases, m.of())
+	}
+	e.Show = func(page *Page, r *Results) {
+		page.Say("%v at %.0f %% of saturation, eight nodes of the default policy. Windows of %v, each figure the mean of %d of them and of all seeds. What is lost is so at "+
+			"%v.", shaken, 100*copes, shakenWindow, smoothed, shakenAt)
+		hits := Figure{Title: "Hit rate over time", Columns: len(mishaps)}
+		ttft := Figure{Title: "Mean time to the first token over time", Columns: len(mishaps)}
+		t := &report.Table{Header: []string{
+			"", "hit rate, whole run", "undisturbed", "deepest dip", "until back within 0.02, s", "mean TTFT, whole run, s", "undisturbed", "highest rise, s", "until back within 10 %, s",
+			"failed", "retried",
+		}}
+		before := r.Of(calm())
+		for _, m := range mishaps {
+			after := r.Of(m.of())
+			hits.Panels = append(hits.Panels, overTime(m.name, hitRate.Name, before, after, windowHits))
+			ttft.Panels = append(ttft.Panels, overTime(m.name, ttftMean.Name, before, after, windowTTFT))
+			dip := dipOf(smooth(meanWindows(before, windowHits)), smooth(meanWindows(after, windowHits)), m.at, -1, func(v float64) float64 { return 0.02 })
+			rise := dipOf(smooth(meanWindows(before, windowTTFT)), smooth(meanWindows(after, windowTTFT)), m.at, 1, func(v float64) float64 { return 0.1 * v })
+			t.Add(m.name, after.Cell(hitRate), before.Cell(hitRate), decimals3(dip.depth), dip.lasts(m), after.Cell(ttftMean), before.Cell(ttftMean),
+				digits3(rise.depth), rise.lasts(m), after.Cell(failed), after.Cell(retried))
+		}
+		page.Show("disturb-hits", hits)
+		page.Show("disturb-ttft", ttft)
+		page.Table(t)
+	}
+	return e
+}
+
+var (
+	failed  = Metric{"failed", func(r *sim.Result) float64 { return float64(r.Failed) }, decimals(0)}
+	retried = Metric{"retried", func(r *sim.Result) float64 { return float64(r.Retried) }, decimals(0)}
+)
+
+func windowHits(w sim.Window) float64 { return w.HitRate }
+func windowTTFT(w sim.Window) float64 { return w.TTFTMean }
+
+// meanWindows are the windows' means over seeds, as long as all have requests.
+func meanWindows(s Sample, of func(sim.Window) float64) []float64 {
+	var means []float64
+	for i := 0; ; i++ {
+		sum := 0.0
+		for _, o := range s {
+			if i >= len(o.Result.Windows) {
+				return means
+			}
+			sum += of(o.Result.Windows[i])
+		}
+		if len(s) == 0 {
+			return nil
+		}
+		means = append(means, sum/float64(len(s)))
+	}
+}
+
+// smooth takes the mean of each value and those before it, smoothed of them: what
+// happens at a time is not seen before it.
+func smooth(values []float64) []float64 {
+	list := make([]float64, len(values))
+	for i := range values {
+		from := max(0, i-smoothed+1)
+		for _, v := range values[from : i+1] {
+			list[i] += v / float64(i+1-from)
+		}
+	}
+	return list
+}
+
+// dip is how far a figure is from what it would have been.
+type dip struct {
+	depth float64
+	// last is the time after the beginning from which on it is back; not a number
+	// where it was never away.
+	last float64
+	ever bool // it was not back at the end
+}
+
+// dipOf compares windows from a time on; sign is 1 where more is worse, and within
+// is how far off counts as back.
+func dipOf(before, after []float64, at time.Duration, sign float64, within func(float64) float64) dip {
+	d := dip{last: math.NaN()}
+	n := min(len(before), len(after))
+	first := int(at / shakenWindow)
+	for i := first; i < n; i++ {
+		off := sign * (after[i] - before[i])
+		d.depth = max(d.depth, off)
+		if off > within(before[i]) {
+			d.last = float64(i+1-first) * shakenWindow.Seconds()
+			d.ever = i == n-1
+		}
+	}
+	return d
+}
+
+func (d dip) lasts(m mishap) string {
+	switch {
+	case m.at == 0:
+		return "" // it goes on all the time
+	case math.IsNaN(d.last):
+		return "never away"
+	case d.ever:
+		return fmt.Sprintf("more than %.0f", d.last)
+	}
+	return fmt.Sprintf("%.0f", d.last)
+}
+
+func overTime(title, y string, before, after Sample, of func(sim.Window) float64) Panel {
+	line := func(name string, s Sample) Line {
+		l := Line{Name: name, Bare: true}
+		for i, v := range smooth(meanWindows(s, of)) {
+			l.Points = append(l.Points, Point{X: float64(i+1) * shakenWindow.Seconds(), Y: v, Low: v, High: v})
+		}
+		return l
+	}
+	return Panel{Title: title, X: "time, s", Y: y, FromZero: true, Lines: []Line{line("disturbed", after), line("undisturbed", before)}}
+}

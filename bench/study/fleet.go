@@ -1,0 +1,71 @@
+package study
+
+import (
+	"kvca/bench/report"
+	"kvca/bench/sim"
+)
+
+// fleetBackends and fleetNodes are of SMG's largest published run.
+const (
+	fleetBackends = 240
+	fleetNodes    = 8
+)
+
+// smgPublished are SMG's own figures at that size: 240 workers with mock engines,
+// 8 gateways, 611 sessions (about 823 requests) a second for 180 s. Source:
+// lightseekorg/smg, issues 2438, 2437 and 2394. Its workload is not ours: what may
+// be compared is what is lost against an index that all share.
+var smgPublished = []struct {
+	design      string
+	cached, cov float64
+}{
+	{"shared index service", 0.873, 0.045},
+	{"per-gateway trees", 0.727, 0.43},
+	{"trees that gossip", 0.633, 0.46},
+}
+
+// keptCached is the share of one exact node's cached tokens that eight must have.
+const keptCached = 0.9
+
+func fleetCase(policy string, nodes int) Case {
+	c := Case{
+		Source: Source{Workload: "fleet", Rate: fleetSessions},
+		Config: sim.Config{Policy: policy, Backends: fleetBackends, Profile: profile("8b")},
+	}
+	return c.on(nodes)
+}
+
+func fleet() Experiment {
+	rivals := []string{"smg", "llm-d"}
+	e := Experiment{
+		Name: "fleet", Seeds: 1,
+		Question: "Do eight nodes in front of 240 backends, at 820 requests a second, get what one exact node gets?",
+		Cases:    []Case{fleetCase("cost", 1), fleetCase("cost", fleetNodes)},
+	}
+	for _, policy := range rivals {
+		e.Cases = append(e.Cases, fleetCase(policy, fleetNodes))
+	}
+	e.Show = func(page *Page, r *Results) {
+		t := &report.Table{Header: []string{"policy", "nodes", "cached share", "load CoV", ttftMean.Name, kept.Name, peerRate.Name}}
+		row := func(name, policy string, nodes int) {
+			s := r.Of(fleetCase(policy, nodes))
+			t.Add(name, nodes, s.Cell(hitRate), s.Cell(loadCoV), s.Cell(ttftMean), s.Cell(kept), s.Cell(peerRate))
+		}
+		row("cost", "cost", 1)
+		row("cost", "cost", fleetNodes)
+		for _, policy := range rivals {
+			row(policy+", nothing shared", policy, fleetNodes)
+		}
+		for _, p := range smgPublished {
+			t.Add("SMG's own figures: "+p.design, fleetNodes, decimals3(p.cached), decimals3(p.cov), "", "", "")
+		}
+		page.Say("%s; profile 8b, one seed.", workloads["fleet"].says)
+		page.Table(t)
+		one, many := r.Of(fleetCase("cost", 1)), r.Of(fleetCase("cost", fleetNodes))
+		share := many.Mean(hitRate) / one.Mean(hitRate)
+		page.Judge(verdict(atLeast(share, keptCached), "at least 0.9 of the cached tokens that one exact node gets",
+			"eight nodes in front of 240 backends get %s of them", decimals3(share)))
+		page.Judge(againstOne("eight nodes in front of 240 backends", one, many)...)
+	}
+	return e
+}
