@@ -25,7 +25,9 @@ type Figure struct {
 // Panel is one pair of axes.
 type Panel struct {
 	Title, X, Y string
-	LogX, LogY  bool
+	// LogX and LogY make logarithmic axes; y only where values span so much, else it
+	// begins at 0.
+	LogX, LogY bool
 	// FromZero lets a linear y axis begin at 0.
 	FromZero bool
 	// Ticks are the values that the x axis names; nil: whatever suits.
@@ -47,7 +49,7 @@ type Point struct{ X, Y, Low, High float64 }
 const (
 	panelWidth  = 3.4 * vg.Inch
 	panelHeight = 2.6 * vg.Inch
-	legendWidth = 1.5 * vg.Inch
+	thumbWidth  = 24
 	titleHeight = 0.3 * vg.Inch
 	margin      = 0.12 * vg.Inch
 )
@@ -63,14 +65,17 @@ func (f *Figure) SVG() ([]byte, error) {
 		return nil, fmt.Errorf("figure %q has no panels", f.Title)
 	}
 	names := f.names()
-	svg := vgsvg.NewWith(vgsvg.UseWH(vg.Length(columns)*panelWidth+legendWidth, vg.Length(rows)*panelHeight+titleHeight))
+	legendWidth := legendWidthOf(names)
+	svg := vgsvg.NewWith(vgsvg.UseWH(vg.Length(columns)*panelWidth+legendWidth+margin, vg.Length(rows)*panelHeight+titleHeight))
 	canvas := draw.New(svg)
 	canvas.SetColor(paper)
 	canvas.Fill(canvas.Rectangle.Path())
 	f.drawTitle(canvas)
-	panels := draw.Crop(canvas, margin, -legendWidth, margin, -titleHeight)
+	panels := draw.Crop(canvas, margin, -legendWidth-margin, margin, -titleHeight)
 	f.drawPanels(panels, rows, columns)
-	f.drawLegend(draw.Crop(canvas, canvas.Size().X-legendWidth+margin, -margin, margin, -titleHeight), names)
+	if legendWidth > 0 {
+		drawLegend(draw.Crop(canvas, canvas.Size().X-legendWidth, 0, margin, -titleHeight), names)
+	}
 	var b bytes.Buffer
 	if _, err := svg.WriteTo(&b); err != nil {
 		return nil, fmt.Errorf("draw %q: %w", f.Title, err)
@@ -123,12 +128,30 @@ func (f *Figure) drawPanels(c draw.Canvas, rows, columns int) {
 	}
 }
 
-func (f *Figure) drawLegend(c draw.Canvas, names []string) {
+// newLegend is empty.
+func newLegend() plot.Legend {
 	legend := plot.NewLegend()
-	legend.Top, legend.Left, legend.XOffs = true, true, 0
-	legend.ThumbnailWidth = vg.Points(24)
+	legend.Top, legend.Left = true, true
+	legend.ThumbnailWidth = vg.Points(thumbWidth)
 	legend.Padding = vg.Points(3)
 	legend.TextStyle.Font.Size = vg.Points(9)
+	return legend
+}
+
+// legendWidthOf leaves room for letters of another font; one line needs no legend.
+func legendWidthOf(names []string) vg.Length {
+	if len(names) < 2 {
+		return 0
+	}
+	legend, widest := newLegend(), vg.Length(0)
+	for _, name := range names {
+		widest = max(widest, legend.TextStyle.Width(name))
+	}
+	return widest*1.2 + vg.Points(thumbWidth+12)
+}
+
+func drawLegend(c draw.Canvas, names []string) {
+	legend := newLegend()
 	for i, name := range names {
 		line, err := plotter.NewLine(plotter.XYs{{X: 0, Y: 0}})
 		if err != nil {
@@ -204,25 +227,47 @@ type whiskers struct {
 	plotter.YErrors
 }
 
+// decades is how many times its least value a log axis must reach to be one.
+const decades = 8
+
 func (p *Panel) scale(pl *plot.Plot) {
 	if pl.X.Min > pl.X.Max || math.IsInf(pl.X.Min, 0) { // nothing was drawn
 		pl.X.Min, pl.X.Max, pl.Y.Min, pl.Y.Max = 1, 2, 1, 2
 	}
+	pl.X.Tick.Marker, pl.Y.Tick.Marker = plot.TickerFunc(evenTicks), plot.TickerFunc(evenTicks)
 	if p.LogX {
 		logarithmic(&pl.X)
 	}
-	switch {
-	case p.LogY:
+	if p.LogY && pl.Y.Max >= decades*pl.Y.Min {
 		logarithmic(&pl.Y)
-	case p.FromZero:
-		pl.Y.Min = 0
-	}
-	if !p.LogY {
+	} else {
+		if p.FromZero || p.LogY {
+			pl.Y.Min = 0
+		}
 		pl.Y.Max += (pl.Y.Max - pl.Y.Min) * 0.04
 	}
 	if p.Ticks != nil {
 		pl.X.Tick.Marker = named(p.Ticks)
 	}
+}
+
+// evenTicks names four to eight round values.
+func evenTicks(low, high float64) []plot.Tick {
+	if !(high > low) {
+		return []plot.Tick{{Value: low, Label: strconv.FormatFloat(low, 'g', 4, 64)}}
+	}
+	step := math.Pow(10, math.Floor(math.Log10(high-low)))
+	for _, share := range []float64{1, 0.5, 0.2} {
+		if (high-low)/(step*share) >= 4 {
+			step *= share
+			break
+		}
+	}
+	var ticks []plot.Tick
+	for i := math.Ceil(low/step-rounding) + 0; i*step <= high*(1+rounding); i++ {
+		ticks = append(ticks, plot.Tick{Value: i * step, Label: strconv.FormatFloat(i*step, 'g', 6, 64)})
+	}
+	return ticks
 }
 
 func logarithmic(a *plot.Axis) {

@@ -36,7 +36,7 @@ func load() Experiment {
 		page.Say("Load as a share of the rate that saturates the default policy; the first %d requests of each trace. Whiskers are the least and the "+
 			"largest over seeds; policies without them had one seed.", loadRequests)
 		for _, m := range []Metric{ttftMean, hitRate, maxMean} {
-			f := Figure{Title: m.Name + " against load", Columns: len(plotted)}
+			f := Figure{Title: m.quantity() + " against load", Columns: len(plotted)}
 			for _, p := range plotted {
 				f.Panels = append(f.Panels, Panel{
 					Title: p.String(), X: "load, share of saturation", Y: m.Name, LogY: m.Name == ttftMean.Name, Ticks: loads,

@@ -75,7 +75,7 @@ func nodes() Experiment {
 			for _, t := range teams() {
 				panel.Lines = append(panel.Lines, lines(r, []string{t.name}, nodeCounts, m, func(_ string, x float64) Case { return t.on(int(x)) })...)
 			}
-			page.Show("nodes-"+fileName(m), Figure{Title: m.Name + " against nodes", Panels: []Panel{panel}})
+			page.Show("nodes-"+fileName(m), Figure{Title: m.quantity() + " against nodes", Panels: []Panel{panel}})
 		}
 		page.Table(nodesTable(r))
 		one, eight := r.Of(teams()[0].on(1)), r.Of(teams()[0].on(8))

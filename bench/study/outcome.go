@@ -2,6 +2,7 @@ package study
 
 import (
 	"math"
+	"strings"
 
 	"kvca/bench/sim"
 )
@@ -40,6 +41,12 @@ type Metric struct {
 	Name string // with its unit, as an axis or a column says it
 	Of   func(*sim.Result) float64
 	Form func(float64) string
+}
+
+// quantity is the name without the unit.
+func (m Metric) quantity() string {
+	name, _, _ := strings.Cut(m.Name, ",")
+	return name
 }
 
 // The figures that reports show.

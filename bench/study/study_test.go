@@ -360,17 +360,22 @@ func TestCrossing(t *testing.T) {
 }
 
 func TestDipAndReturn(t *testing.T) {
-	before := []float64{1, 1, 1, 1, 1, 1}
-	within := func(float64) float64 { return 0.1 }
-	d := dipOf(before, []float64{0, 1, 0.5, 0.8, 1, 1}, 2*shakenWindow, -1, within)
-	if d.depth != 0.5 || d.last != 10 || d.ever {
-		t.Errorf("dip %+v", d)
-	}
-	if d = dipOf(before, []float64{1, 1, 1, 1, 1, 0}, 0, -1, within); !d.ever {
-		t.Errorf("one that lasts: %+v", d)
-	}
-	if d = dipOf(before, before, 0, -1, within); !math.IsNaN(d.last) || d.depth != 0 {
-		t.Errorf("none: %+v", d)
+	before := []float64{1, 1, 1, 1, 1, 1, 1, 1}
+	bound := func(float64) float64 { return 0.1 }
+	for _, c := range []struct {
+		name  string
+		after []float64
+		want  dip
+	}{
+		{"back after a second look", []float64{0, 1, 0.5, 1, 0.8, 1, 1, 1}, dip{0.5, 15, false}}, // what was before does not count
+		{"not back", []float64{1, 1, 1, 1, 1, 1, 1, 0}, dip{1, 30, true}},
+		{"never away", before, dip{0, math.NaN(), false}},
+		{"better", []float64{1, 1, 2, 2, 2, 2, 2, 2}, dip{0, math.NaN(), false}},
+	} {
+		d := dipOf(before, c.after, 2*shakenWindow, -1, bound)
+		if d.depth != c.want.depth || d.ever != c.want.ever || d.last != c.want.last && !math.IsNaN(c.want.last) {
+			t.Errorf("%s: %+v, want %+v", c.name, d, c.want)
+		}
 	}
 }
 

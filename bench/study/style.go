@@ -2,6 +2,7 @@ package study
 
 import (
 	"image/color"
+	"strings"
 
 	stdfont "golang.org/x/image/font"
 	"gonum.org/v1/plot/vg"
@@ -30,6 +31,7 @@ var styles = map[string]draw.LineStyle{
 	"dynamo":       {Color: rgb(0x009E73), Width: vg.Points(1.3)},
 	"bounded-hash": {Color: rgb(0x7F7F7F), Width: vg.Points(1.3), Dashes: dashed},
 	"random":       {Color: rgb(0x8C564B), Width: vg.Points(1.3), Dashes: dashed},
+	"disturbed":    {Color: rgb(0xC8102E), Width: vg.Points(2.2)},
 	"undisturbed":  {Color: rgb(0x333333), Width: vg.Points(1.3), Dashes: dashed},
 }
 
@@ -44,9 +46,18 @@ var palette = []color.Color{
 	rgb(0x0072B2), rgb(0xE69F00), rgb(0x009E73), rgb(0xCC79A7), rgb(0x56B4E9), rgb(0xD55E00), rgb(0x7F7F7F), rgb(0x5B3A8C),
 }
 
-// styleOf is a line's own style, or one of its place among others.
+// styleOf is a line's own style, or one of its place among others. What a name
+// has behind a comma decides the dashes: a policy that is shared out in several
+// ways.
 func styleOf(name string, place int) draw.LineStyle {
-	if style, ok := styles[name]; ok {
+	base, way, _ := strings.Cut(name, ", ")
+	if style, ok := styles[base]; ok {
+		switch way {
+		case "map":
+			style.Dashes = dashed
+		case "map and loads":
+			style.Dashes = dotted
+		}
 		return style
 	}
 	style := draw.LineStyle{Color: palette[place%len(palette)], Width: vg.Points(1.3)}
