@@ -62,8 +62,11 @@ func (j job) weight() float64 {
 	if w.requests > 0 && j.Source.Limit > 0 {
 		seconds *= min(1, float64(j.Source.Limit)/float64(w.requests))
 	}
-	return seconds * (1 + perNode*float64(max(j.Config.Nodes, 1)-1))
+	if j.Config.Nodes > 1 {
+		seconds = 2*seconds + perNode*float64(j.Config.Nodes)
+	}
+	return seconds
 }
 
-// perNode is how much longer a run takes with each further node.
-const perNode = 0.25
+// perNode is what stepping a node through a run takes.
+const perNode = 0.5

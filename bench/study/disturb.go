@@ -19,6 +19,8 @@ const (
 	shakenWindow = 5 * time.Second
 	shakenAt     = 120 * time.Second
 	shakenFor    = 30 * time.Second
+	// cold is how many windows at the beginning are not plotted: every prompt is new.
+	cold = 6
 	// smoothed is how many windows a plotted or judged figure is the mean of.
 	smoothed = 3
 )
@@ -98,21 +100,27 @@ var (
 func windowHits(w sim.Window) float64 { return w.HitRate }
 func windowTTFT(w sim.Window) float64 { return w.TTFTMean }
 
-// meanWindows are the windows' means over seeds, as long as all have requests.
+// enoughOf is how many requests of a seed a window must have: the last
+// conversations' ends are chance.
+const enoughOf = 20
+
+// meanWindows are means over all requests of all seeds, window by window, as long
+// as there are enough.
 func meanWindows(s Sample, of func(sim.Window) float64) []float64 {
 	var means []float64
 	for i := 0; ; i++ {
-		sum := 0.0
+		sum, requests := 0.0, 0
 		for _, o := range s {
-			if i >= len(o.Result.Windows) {
-				return means
+			if i < len(o.Result.Windows) {
+				w := o.Result.Windows[i]
+				sum += of(w) * float64(w.Requests)
+				requests += w.Requests
 			}
-			sum += of(o.Result.Windows[i])
 		}
-		if len(s) == 0 {
-			return nil
+		if requests == 0 || requests < enoughOf*len(s) && i > 0 {
+			return means
 		}
-		means = append(means, sum/float64(len(s)))
+		means = append(means, sum/float64(requests))
 	}
 }
 
@@ -187,9 +195,12 @@ func overTime(title, y string, before, after Sample, of func(sim.Window) float64
 	line := func(name string, s Sample) Line {
 		l := Line{Name: name, Bare: true}
 		for i, v := range smooth(meanWindows(s, of)) {
+			if i < cold {
+				continue
+			}
 			l.Points = append(l.Points, Point{X: float64(i+1) * shakenWindow.Seconds(), Y: v, Low: v, High: v})
 		}
 		return l
 	}
-	return Panel{Title: title, X: "time, s", Y: y, FromZero: true, Lines: []Line{line("disturbed", after), line("undisturbed", before)}}
+	return Panel{Title: title, X: "time, s", Y: y, FromZero: y == ttftMean.Name, Lines: []Line{line("disturbed", after), line("undisturbed", before)}}
 }

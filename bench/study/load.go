@@ -12,15 +12,23 @@ var plotted = []place{{"conversation", "70b"}, {"agent", "70b"}}
 // loads are shares of what saturates the default policy.
 var loads = []float64{0.4, 0.6, 0.8, 1, 1.2}
 
-// loadRequests are few: what happens above saturation takes long.
-const loadRequests = 4000
+// loadRequests are few: what happens above saturation takes long. Of agents all
+// are needed, for there to be as many sessions as go on side by side.
+func loadRequests(p place) int {
+	if p.workload == "agent" {
+		return 0
+	}
+	return 4000
+}
 
 func load() Experiment {
 	e := Experiment{
 		Name:     "load",
 		Question: "What does more load do to the time to the first token, to hits and to balance?",
 	}
-	at := func(p place, policy string, share float64) Case { return p.under(policy, share).limited(loadRequests) }
+	at := func(p place, policy string, share float64) Case {
+		return p.under(policy, share).limited(loadRequests(p))
+	}
 	for _, p := range plotted {
 		for _, share := range loads {
 			for _, policy := range compared {
@@ -33,8 +41,8 @@ func load() Experiment {
 		}
 	}
 	e.Show = func(page *Page, r *Results) {
-		page.Say("Load as a share of the rate that saturates the default policy; the first %d requests of each trace. Whiskers are the least and the "+
-			"largest over seeds; policies without them had one seed.", loadRequests)
+		page.Say("Load as a share of the rate that saturates the default policy; the first %d requests of the conversation trace. Whiskers are the least and the "+
+			"largest over seeds; policies without them had one seed.", loadRequests(plotted[0]))
 		for _, m := range []Metric{ttftMean, hitRate, maxMean} {
 			f := Figure{Title: m.quantity() + " against load", Columns: len(plotted)}
 			for _, p := range plotted {

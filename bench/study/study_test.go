@@ -379,6 +379,19 @@ func TestDipAndReturn(t *testing.T) {
 	}
 }
 
+func TestWindowsEndWhereRequestsDo(t *testing.T) {
+	o := outcome(1, 0)
+	for _, n := range []int{1, 100, enoughOf, enoughOf - 1, 100} {
+		o.Result.Windows = append(o.Result.Windows, sim.Window{Requests: n, HitRate: 0.5})
+	}
+	if got := meanWindows(Sample{o}, windowHits); !slices.Equal(got, []float64{0.5, 0.5, 0.5}) {
+		t.Errorf("windows %v", got)
+	}
+	if got := meanWindows(nil, windowHits); got != nil {
+		t.Errorf("windows of nothing: %v", got)
+	}
+}
+
 func TestPanelsOfEveryKindAreDrawn(t *testing.T) {
 	f := Figure{Title: "t", Columns: 2, Panels: []Panel{
 		{Title: "<&>", LogX: true, LogY: true, Lines: []Line{{Name: "cost", Points: []Point{{0, 1, 1, 1}, {1, 0, 0, 0}, {2, 3, 2, 4}, {3, math.NaN(), 0, 0}}}}},

@@ -36,14 +36,14 @@ const agentRequests = 7600
 var workloads = map[string]workload{
 	"conversation": {
 		says:     "Mooncake's conversation trace, each group of one time stamp spread over its 3 s",
-		requests: 12_000, seconds: 3, recorded: "mooncake_conversation.jsonl.gz", slice: "mooncake_500.jsonl.gz",
+		requests: 12_000, seconds: 1, recorded: "mooncake_conversation.jsonl.gz", slice: "mooncake_500.jsonl.gz",
 		open: func(path string, seed uint64, limit int) (*trace.Trace, error) {
 			return trace.Open(path, trace.Options{Seed: seed, Limit: limit})
 		},
 	},
 	"agent": {
 		says:     fmt.Sprintf("recorded coding-agent sessions, the first %d requests, in a closed loop with their think times; the seed decides the sessions' order", agentRequests),
-		requests: agentRequests, seconds: 5, recorded: "agent_sessions.jsonl.gz", slice: "agents_5.jsonl.gz",
+		requests: agentRequests, seconds: 2, recorded: "agent_sessions.jsonl.gz", slice: "agents_5.jsonl.gz",
 		open: func(path string, seed uint64, limit int) (*trace.Trace, error) {
 			if limit == 0 {
 				limit = agentRequests
@@ -62,7 +62,7 @@ var workloads = map[string]workload{
 	"tenants-50":   tenants(4),
 	"fleet": {
 		says:     fmt.Sprintf("%d tenants' short conversations, %.4g sessions a second, about 820 requests a second for 180 s", fleetTenants.Tenants, fleetSessions),
-		requests: 148_000, seconds: 60,
+		requests: 148_000, seconds: 14,
 		open: func(_ string, seed uint64, limit int) (*trace.Trace, error) {
 			o := fleetTenants
 			o.Seed = seed
@@ -79,7 +79,7 @@ func tenants(place int) workload {
 	o.Rate = 1
 	return workload{
 		says:     fmt.Sprintf("%d tenants with a system prompt of %d tokens each, conversations of 5 turns on average", o.Tenants, o.SystemTokens),
-		requests: int(5 * o.Duration.Seconds()), seconds: 2.5,
+		requests: int(5 * o.Duration.Seconds()), seconds: 0.5,
 		open: func(_ string, seed uint64, limit int) (*trace.Trace, error) {
 			o := o
 			o.Seed = seed
@@ -108,7 +108,7 @@ const ladderRequests = 1200
 func ladder(o trace.LadderOptions, says string) workload {
 	o.Rate, o.Duration = 1, ladderRequests*time.Second
 	return workload{
-		says: says, requests: ladderRequests, seconds: 1,
+		says: says, requests: ladderRequests, seconds: 0.1,
 		open: func(_ string, seed uint64, limit int) (*trace.Trace, error) {
 			o := o
 			o.Seed = seed
