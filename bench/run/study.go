@@ -25,6 +25,7 @@ func runStudy(ctx context.Context, args []string) error {
 		results = flags.String("results", "", "file that keeps results; runs whose results this program has put there are not repeated")
 		stale   = flags.Bool("stale", false, "take results that an earlier build has put there, too")
 		render  = flags.Bool("render", false, "write the report from the file's results alone, of whichever build")
+		list    = flags.Bool("list", false, "only say what experiments there are")
 		strict  = flags.Bool("strict", false, "fail where a promise is broken")
 	)
 	if err := flags.Parse(args); err != nil {
@@ -36,13 +37,17 @@ func runStudy(ctx context.Context, args []string) error {
 	if *seeds < 1 || *seeds > 100 {
 		return errors.New("-seeds: want 1 to 100")
 	}
+	if *quick {
+		*seeds = 1
+	}
+	if *list {
+		study.List(os.Stdout, *seeds)
+		return nil
+	}
 	o := study.Options{
 		Seeds: *seeds, Full: *full, Stale: *stale, Render: *render, Out: *out, Sliced: *traces == "", Store: &study.Store{},
 		Command:  strings.Join(append([]string{"go run ./bench/run study"}, args...), " "),
 		Progress: os.Stderr, Summary: os.Stdout,
-	}
-	if *quick {
-		o.Seeds = 1
 	}
 	if *only != "" {
 		o.Only = strings.Split(*only, ",")

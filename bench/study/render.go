@@ -7,12 +7,14 @@ import (
 )
 
 // render is the report but for its head: the verdicts, then each experiment.
-func render(list []Experiment, pages []Page, notes string) string {
+func render(list []Experiment, pages []Page, r *Results, notes string) string {
 	var b strings.Builder
 	b.WriteString("# Routing in virtual time\n\n" + notes + "\n## Verdicts\n\n" + summary(list, pages))
 	for i := range list {
 		e := &list[i]
-		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n`go run ./bench/run study -only %s`\n\n", e.Name, e.Question, e.Name)
+		runs, wanted, seconds := r.of(e)
+		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n`go run ./bench/run study -only %s`: %d of %d runs, %.0f s of one core.\n\n",
+			e.Name, e.Question, e.Name, runs, wanted, seconds)
 		b.WriteString(pages[i].text.String())
 		b.WriteString(sentences(pages[i].verdicts))
 	}

@@ -26,3 +26,21 @@ func (r *Results) sized(j job) job {
 	}
 	return j
 }
+
+// of is how many of an experiment's runs there are, of how many, and how long they
+// took; runs that others ask for too are among them.
+func (r *Results) of(e *Experiment) (runs, wanted int, seconds float64) {
+	seen := map[string]bool{}
+	for _, j := range e.jobs(r.seeds) {
+		print := r.sized(j).fingerprint(r.files)
+		if seen[print] {
+			continue
+		}
+		seen[print] = true
+		if o := r.found[print]; o != nil {
+			runs++
+			seconds += o.Result.WallS
+		}
+	}
+	return runs, len(seen), seconds
+}

@@ -96,6 +96,19 @@ func chosen(only []string) ([]Experiment, error) {
 	return list, nil
 }
 
+// List says what experiments there are, and how many runs each is.
+func List(w io.Writer, seeds int) {
+	r := &Results{seeds: seedsUpTo(seeds)}
+	for _, e := range Experiments() {
+		_, runs, _ := r.of(&e)
+		extra := ""
+		if e.Extra {
+			extra = " Only where it is named."
+		}
+		fmt.Fprintf(w, "%-13s %4d runs  %s%s\n", e.Name, runs, e.Question, extra)
+	}
+}
+
 // jobs are an experiment's runs.
 func (e *Experiment) jobs(seeds []uint64) []job {
 	if e.Seeds > 0 {
@@ -199,7 +212,7 @@ func write(o Options, list []Experiment, results *Results, took time.Duration, f
 	for i := range list {
 		list[i].Show(&pages[i], results)
 	}
-	text := render(list, pages, notes(o, results, took, failed))
+	text := render(list, pages, results, notes(o, results, took, failed))
 	w.Printf("%s", text)
 	if err := w.Close(); err != nil {
 		return false, err

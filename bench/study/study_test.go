@@ -458,7 +458,7 @@ func TestReportOfFixedResults(t *testing.T) {
 	pages := make([]Page, 1)
 	e.Show(&pages[0], r)
 	o := Options{Render: true, Sliced: true}
-	got := render([]Experiment{e}, pages, notes(o, r, time.Second, fmt.Errorf("one failed")))
+	got := render([]Experiment{e}, pages, r, notes(o, r, time.Second, fmt.Errorf("one failed")))
 	golden := filepath.Join("testdata", "report.md")
 	if *update {
 		if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
