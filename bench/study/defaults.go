@@ -34,8 +34,8 @@ func moment(d time.Duration) string { return d.String() }
 
 func knobs() []knob {
 	return []knob{
-		{"novel factor k", settings(func(c *sim.Config, v float64) { c.Router.Cost.NovelFactor = v }, number, 1, 2, 3, 4, 5, 6, 8)},
-		{"fan half c", settings(func(c *sim.Config, v float64) { c.Router.Cost.FanHalf = v }, number, 1, 2, 4, 8, 16, 32)},
+		{"novel factor k", settings(func(c *sim.Config, v float64) { c.Router.Cost.NovelFactor = v }, number, 1, 2, 3, 4, 5, 6, 8, 12)},
+		{"fan half c", settings(func(c *sim.Config, v float64) { c.Router.Cost.FanHalf = v }, number, 1, 2, 4, 8, 16, 32, 64)},
 		{"move, bytes", settings(func(c *sim.Config, v float64) { c.Router.Cost.Move = v }, number, 0, 2048, 4096, 6144, 8192, 16384)},
 		{"pressure", settings(func(c *sim.Config, v time.Duration) { c.Router.Cost.Pressure = v }, moment,
 			30*time.Second, 100*time.Second, 300*time.Second, 1000*time.Second)},
@@ -153,8 +153,12 @@ func knobSentence(k knob, best, own int, means []float64) string {
 	if best == own {
 		return fmt.Sprintf("No other value of %s is better on the whole than the default, %s.", k.name, k.values[own].label)
 	}
-	return fmt.Sprintf("On the whole %s at %s has %s mean TTFT against the default, %s.",
-		k.name, k.values[best].label, percent(means[best]/means[own]-1), k.values[own].label)
+	edge := ""
+	if best == len(k.values)-1 {
+		edge = " No larger value was tried."
+	}
+	return fmt.Sprintf("On the whole %s at %s changes mean TTFT by %s against the default, %s.%s",
+		k.name, k.values[best].label, percent(means[best]/means[own]-1), k.values[own].label, edge)
 }
 
 // relative is a setting's mean TTFT over the default's, column by column.

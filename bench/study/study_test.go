@@ -197,6 +197,22 @@ func TestEachKnobHasOneDefault(t *testing.T) {
 	}
 }
 
+func TestSentenceOfAKnob(t *testing.T) {
+	k := knob{"k", []setting{{label: "1"}, {label: "2"}}}
+	for _, c := range []struct {
+		best, own int
+		want      string
+	}{
+		{0, 0, "No other value of k is better on the whole than the default, 1."},
+		{0, 1, "On the whole k at 1 changes mean TTFT by -50.0 % against the default, 2."},
+		{1, 0, "On the whole k at 2 changes mean TTFT by +100.0 % against the default, 1. No larger value was tried."},
+	} {
+		if got := knobSentence(k, c.best, c.own, []float64{1, 2}); got != c.want {
+			t.Errorf("%q, want %q", got, c.want)
+		}
+	}
+}
+
 func TestRunnerDoesEachOnceAndKeepsOrder(t *testing.T) {
 	var mu sync.Mutex
 	var kept int
