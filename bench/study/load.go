@@ -12,11 +12,11 @@ var plotted = []place{{"conversation", "70b"}, {"agent", "70b"}}
 // loads are shares of what saturates the default policy.
 var loads = []float64{0.4, 0.6, 0.8, 1, 1.2}
 
-// loadRequests are few: what happens above saturation takes long. Of agents all
-// are needed, for there to be as many sessions as go on side by side.
+// loadRequests are few: what happens above saturation takes long. Of agents there
+// must be more sessions than go on side by side.
 func loadRequests(p place) int {
 	if p.workload == "agent" {
-		return 0
+		return enough(p.workload)
 	}
 	return 4000
 }
@@ -41,8 +41,8 @@ func load() Experiment {
 		}
 	}
 	e.Show = func(page *Page, r *Results) {
-		page.Say("Load as a share of the rate that saturates the default policy; the first %d requests of the conversation trace. Whiskers are the least and the "+
-			"largest over seeds; policies without them had one seed.", loadRequests(plotted[0]))
+		page.Say("Load as a share of the rate that saturates the default policy; the first %d requests of the conversation trace, %d of the agents'. Whiskers are the least and the "+
+			"largest over seeds; policies without them had one seed.", loadRequests(plotted[0]), loadRequests(plotted[1]))
 		for _, m := range []Metric{ttftMean, hitRate, maxMean} {
 			f := Figure{Title: m.quantity() + " against load", Columns: len(plotted)}
 			for _, p := range plotted {
