@@ -3,6 +3,7 @@ package study
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 )
 
@@ -49,9 +50,13 @@ func (s Sample) Point(x float64, m Metric) Point {
 func (s Sample) change(base Sample, m Metric) (mean, low, high float64) {
 	mean = s.Mean(m)/base.Mean(m) - 1
 	low, high = math.NaN(), math.NaN()
-	for i := range min(len(s), len(base)) {
-		v := m.Of(&s[i].Result)/m.Of(&base[i].Result) - 1
-		if i == 0 {
+	for _, o := range s {
+		i := slices.IndexFunc(base, func(b *Outcome) bool { return b.Result.Seed == o.Result.Seed })
+		if i < 0 {
+			continue
+		}
+		v := m.Of(&o.Result)/m.Of(&base[i].Result) - 1
+		if math.IsNaN(low) {
 			low, high = v, v
 		}
 		low, high = min(low, v), max(high, v)

@@ -117,8 +117,13 @@ func TestSampleSpread(t *testing.T) {
 	if got := s.Cell(ttftMean) + "; " + s.Cell(hitRate) + "; " + (Sample{}).Cell(ttftMean); got != "2.00 (1.00 to 3.00); 0.500; -" {
 		t.Errorf("cells %q", got)
 	}
-	mean, low, high := s.change(Sample{outcome(2, 0), outcome(2, 0), outcome(2, 0)}, ttftMean)
-	if mean != 0 || low != -0.5 || high != 0.5 {
+	base := Sample{outcome(2, 0), outcome(2, 0)} // the first seed's is missing
+	for i, o := range s {
+		o.Result.Seed = uint64(i) + 1
+	}
+	base[0].Result.Seed, base[1].Result.Seed = 2, 3
+	mean, low, high := s.change(base, ttftMean)
+	if mean != 0 || low != 0 || high != 0.5 {
 		t.Errorf("change %v, %v to %v", mean, low, high)
 	}
 }
