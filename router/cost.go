@@ -1,6 +1,7 @@
 package router
 
 import (
+	"fmt"
 	"math"
 	"time"
 
@@ -15,10 +16,10 @@ type CostConfig struct {
 	// prefixes scatter over the fleet; far above 5 a full queue no longer
 	// drives requests away. Default 4.
 	NovelFactor float64
-	// FanHalf (c) is how many further continuations of a block halve what its
-	// copy to another backend costs. Small values copy whatever two
-	// conversations share; large ones send a popular system prompt to one
-	// backend. Default 4.
+	// FanHalf (c) is how many continuations a KiB of shared prefix must have for a
+	// copy to another backend to cost half: the more is to be computed, the more
+	// must be there to make use of it. Small values copy whatever two conversations
+	// share; large ones send a popular system prompt to one backend. Default 1.
 	FanHalf float64
 	// Move is what leaving the backend that served a conversation's last turn
 	// costs, in bytes of CBR, beyond the novel work itself: the turns to come
@@ -28,25 +29,49 @@ type CostConfig struct {
 	// elsewhere. Default 6 KiB.
 	Move float64
 	// Pressure is the idle time of the block that a full cache would evict next
-	// at which the discount for shared blocks has faded to 63 % of itself. Too
-	// short, and caches that thrash still take copies; too long, and idle ones
-	// refuse them. Default 300 s.
+	// at which its pressure has fallen to 37 %. Too short, and caches that thrash
+	// still take copies; too long, and idle ones refuse them. Default 1000 s.
 	Pressure time.Duration
+	// Evict is how much dearer novel work is under full pressure, since it pushes
+	// out what others would have hit: a share of NovelFactor. At 0 conversations
+	// settle without regard to where there is room; far above 0.25 room outweighs
+	// queues. Default 0.1.
+	Evict float64
+	// Queue is the mean novel-block load of the eligible backends, in bytes of CBR,
+	// at which novel work costs twice as much: it delays as many as wait. Small
+	// values let one busy moment scatter load unevenly; with large ones a fleet at
+	// its limit computes what it could have hit. Default 200,000.
+	Queue float64
 }
 
-// DefaultCost are the constants that the defaults use.
+// DefaultCost are the constants that the defaults use: what bench/study found to
+// be good on all of its workloads, not the best on any.
 func DefaultCost() CostConfig {
-	return CostConfig{NovelFactor: 4, FanHalf: 4, Move: 6144, Pressure: 300 * time.Second}
+	return CostConfig{NovelFactor: 4, FanHalf: 1, Move: 6144, Pressure: 1000 * time.Second, Evict: 0.1, Queue: 200_000}
+}
+
+func (c *CostConfig) validate() error {
+	if c.NovelFactor < 0 || c.FanHalf <= 0 || c.Move < 0 || c.Pressure <= 0 || c.Evict < 0 || c.Queue <= 0 {
+		return fmt.Errorf("cost: novel factor %v, move %v and evict %v must not be negative, fan half %v, pressure %v and queue %v must be above zero",
+			c.NovelFactor, c.Move, c.Evict, c.FanHalf, c.Pressure, c.Queue)
+	}
+	return nil
 }
 
 // costPolicy is the default: one continuous cost in bytes of CBR,
 //
-//	load(b) + sum over novel blocks i of k / (1 + g(b) * (fan(i) - 1) / c)
+//	load(b) + K * (1 + e p(b)) * sum over novel blocks i of 1 / (1 + (1 - p(b)) * (fan(i) - 1) / (c S))
 //
-// where fan(i) is the largest fan-out at or after block i of the chain, and g(b)
-// fades from 1 to 0 as b's cache comes under pressure. It has no threshold: a
-// backend that holds the prefix wins until waiting for it costs more than
-// computing the prefix elsewhere, and a prefix that many share is cheap to copy.
+// with K = k * (1 + Q / Queue), where Q is the mean novel-block load: what is
+// computed delays all who wait. S is how much of the chain is shared, in KiB;
+// fan(i) is the largest fan-out at or after block i
+// of the chain. p(b) is the pressure on b's cache, exp(-age/Pressure), 0 while it
+// has room, where age is how long the block that goes next has been idle: the
+// nearer it is to 1, the likelier a copy pushes out what others would have hit.
+//
+// It has no threshold: a backend that holds the prefix wins until waiting for it
+// costs more than computing the prefix elsewhere, and a prefix that many share is
+// cheap to copy.
 type costPolicy struct{ c CostConfig }
 
 func (costPolicy) looks() bool { return true }
@@ -57,11 +82,12 @@ func (p costPolicy) order(q *question) {
 	// Somebody served the turn before, if more is held than what is shared.
 	own := q.req.Phase == cbr.FollowUp && q.longest > d.sharedBytes
 	for i, b := range q.eligible {
-		held := q.held[i]
+		held, level := q.held[i], q.pressure(b, p.c.Pressure)
 		cost := d.alone(held)
 		if held < d.sharedBytes {
-			cost += d.tail(q.gain(b, p.c.Pressure), held)
+			cost += d.tail(level, held)
 		}
+		cost *= 1 + p.c.Evict*float64(level)/levels
 		if own && held < q.longest {
 			cost += p.c.Move
 		}
@@ -69,24 +95,43 @@ func (p costPolicy) order(q *question) {
 	}
 }
 
-// levels is how finely g(b) is told apart: the cost of a chain's tail is worked
-// out once per level that occurs, not once per backend.
-const levels = 16
+// sampled is how many of the eligible are looked at for the mean load.
+const sampled = 64
 
-// gain is g(b) in levels: full while b's cache has room.
-func (q *question) gain(b *Backend, pressure time.Duration) int {
+// meanNovel is the mean novel-block load of the eligible, over their speed.
+func (q *question) meanNovel() float64 {
+	n := len(q.facts)
+	step, first := 1, 0
+	if n > sampled {
+		step = n / sampled
+		first = int(q.order.Tie % uint64(step))
+	}
+	sum, count := 0.0, 0
+	for i := first; i < n; i += step {
+		sum += float64(q.router.loads.Load(q.facts[i].slot).Novel) * q.facts[i].slowness
+		count++
+	}
+	return sum / float64(count)
+}
+
+// levels is how finely p(b) is told apart: the cost of a chain's tail is worked
+// out once per level that occurs, not once per backend.
+const levels = 64
+
+// pressure is p(b) in levels.
+func (q *question) pressure(b *Backend, scale time.Duration) int {
 	age, full := q.router.locations.Age(b.Slot, q.now)
 	if !full {
-		return levels
+		return 0
 	}
-	return gainLevel(age, pressure)
+	return pressureLevel(age, scale)
 }
 
-func gainLevel(age, pressure time.Duration) int {
-	return int(math.Round(levels * (1 - math.Exp(-float64(age)/float64(pressure)))))
+func pressureLevel(age, scale time.Duration) int {
+	return int(math.Round(levels * math.Exp(-float64(age)/float64(scale))))
 }
 
-// discount knows, for every level of g, what the tail of the chain from block m
+// discount knows, for every level of pressure, what the tail of the chain from block m
 // on costs. Only blocks whose fan-out is above one are discounted, and since
 // fan(i) never grows along a chain they are its first ones: shared of them.
 type discount struct {
@@ -98,13 +143,14 @@ type discount struct {
 	// sharedBytes are those of the shared blocks.
 	sharedBytes int64
 	c           CostConfig
-	tails       [levels + 1][]float64 // tails[g][m]: cost of the shared blocks from m on
+	tails       [levels + 1][]float64 // tails[p][m]: cost of the shared blocks from m on
 	known       [levels + 1]bool
 }
 
 func (d *discount) prepare(q *question, c CostConfig) {
 	d.c, d.fan = c, q.walk.Fan
 	d.blockBytes, d.bytes, d.perByte = int64(q.router.cfg.BlockSize), q.req.Bytes, c.NovelFactor
+	d.perByte *= 1 + q.meanNovel()/c.Queue
 	d.shared = 0
 	for d.shared < len(d.fan) && d.fan[d.shared] > 1 {
 		d.shared++
@@ -118,25 +164,26 @@ func (d *discount) alone(held int64) float64 {
 	return float64(max(d.bytes-max(held, d.sharedBytes), 0)) * d.perByte
 }
 
-// tail is what the shared blocks beyond held bytes cost at level g; held is less
-// than what is shared.
-func (d *discount) tail(g int, held int64) float64 {
-	if !d.known[g] {
-		d.fill(g)
+// tail is what the shared blocks beyond held bytes cost at a level of pressure;
+// held is less than what is shared.
+func (d *discount) tail(level int, held int64) float64 {
+	if !d.known[level] {
+		d.fill(level)
 	}
-	return d.tails[g][held/d.blockBytes]
+	return d.tails[level][held/d.blockBytes]
 }
 
-func (d *discount) fill(g int) {
-	d.known[g] = true
-	tail := d.tails[g][:0]
+func (d *discount) fill(level int) {
+	d.known[level] = true
+	tail := d.tails[level][:0]
 	for range d.shared {
 		tail = append(tail, 0)
 	}
-	sum, gain := 0.0, float64(g)/levels
+	sum, room := 0.0, 1-float64(level)/levels
+	half := max(d.c.FanHalf*float64(d.sharedBytes)/1024, 1)
 	for i := d.shared - 1; i >= 0; i-- {
-		sum += d.perByte * float64(d.blockBytes) / (1 + gain*float64(d.fan[i]-1)/d.c.FanHalf)
+		sum += d.perByte * float64(d.blockBytes) / (1 + room*float64(d.fan[i]-1)/half)
 		tail[i] = sum
 	}
-	d.tails[g] = tail
+	d.tails[level] = tail
 }

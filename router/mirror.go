@@ -1,10 +1,5 @@
 package router
 
-// mirrorShare is how much of an engine's cache its mirror believes in. Blocks of
-// running requests and of the engine's own rounding take the rest; the prototype
-// that the rule comes from used the same share.
-const mirrorShare = 0.9
-
 // SetCache tells how many tokens b's KV cache holds; 0 means unknown, and then
 // its mirror is bounded only by the time its locations stay unused.
 func (r *Router) SetCache(b *Backend, tokens, _ int) {
@@ -18,7 +13,7 @@ func (r *Router) resize(b *Backend, bytesPerToken float64) {
 	tokens := b.cacheTokens.Load()
 	blocks := int64(0)
 	if tokens > 0 {
-		blocks = max(int64(mirrorShare*float64(tokens)*bytesPerToken/float64(r.cfg.BlockSize)), 1)
+		blocks = max(int64(r.cfg.MirrorShare*float64(tokens)*bytesPerToken/float64(r.cfg.BlockSize)), 1)
 	}
 	if was := b.mirror.Load(); was != 0 && blocks != 0 && abs(blocks-was)*50 < was {
 		return // within 2 %: not worth an eviction

@@ -32,6 +32,10 @@ type Config struct {
 	// Heavier scatters short conversations over the fleet, lighter lets many
 	// small requests pile up on one backend. Default 512.
 	ActiveBytes float64
+	// MirrorShare is how much of an engine's cache is believed in, as a share of its
+	// size. Less, and blocks that are still there are taken for evicted; more, and
+	// evicted ones for there. Default 0.95.
+	MirrorShare float64
 	// Cost, Weights and Guard are the constants of single policies.
 	Cost    CostConfig
 	Weights Weights
@@ -51,6 +55,7 @@ func DefaultConfig() Config {
 		BlockSize:   512,
 		Policy:      "cost",
 		ActiveBytes: 512,
+		MirrorShare: 0.95,
 		Cost:        DefaultCost(),
 		Weights:     DefaultWeights(),
 		Now:         func() time.Duration { return time.Since(epoch) },
@@ -72,9 +77,12 @@ func (c *Config) Validate() error {
 			faults = append(faults, fmt.Errorf("policy of model %s: %w", model, err))
 		}
 	}
-	if c.ActiveBytes < 0 || c.Cost.NovelFactor < 0 || c.Cost.FanHalf <= 0 || c.Cost.Pressure <= 0 {
-		faults = append(faults, fmt.Errorf("cost: active bytes %v and novel factor %v must not be negative, fan half %v and pressure %v must be above zero",
-			c.ActiveBytes, c.Cost.NovelFactor, c.Cost.FanHalf, c.Cost.Pressure))
+	if c.ActiveBytes < 0 {
+		faults = append(faults, fmt.Errorf("active bytes %v must not be negative", c.ActiveBytes))
+	}
+	faults = append(faults, c.Cost.validate())
+	if !(c.MirrorShare > 0) {
+		faults = append(faults, fmt.Errorf("mirror share %v: want more than 0", c.MirrorShare))
 	}
 	return errors.Join(faults...)
 }

@@ -278,7 +278,7 @@ func TestARemovedBackendLeavesNothingToItsSlot(t *testing.T) {
 
 func TestTheMirrorFollowsTheCacheAndTheRatio(t *testing.T) {
 	g := newRig(t, 1, nil)
-	g.SetCache(g.members[0], 1280, 16) // 1280 * 0.9 * 4 / 512 = 9 blocks
+	g.SetCache(g.members[0], 1280, 16) // 1280 * 0.95 * 4 / 512 = 9 blocks
 	for i := range 20 {
 		g.serve(request(cbr.Bootstrap, text(i, 2100)))
 	}
