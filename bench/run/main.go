@@ -17,6 +17,7 @@
 //	go run ./bench/run drills         a node is killed, one is stopped, under load
 //	go run ./bench/run partition      a cluster in network namespaces is parted
 //	go run ./bench/run study          policies, traces, loads and nodes in virtual time
+//	go run ./bench/run world          the simulator and real processes with the same workload
 //	go run ./bench/run peers-install  installs the peers that are Python packages
 //	go run ./bench/run fake|plain     the backends and the floor, as processes
 //
@@ -58,6 +59,7 @@ var commands = map[string]func(ctx context.Context, args []string) error{
 	"drills":        runDrills,
 	"partition":     runPartition,
 	"study":         runStudy,
+	"world":         runWorld,
 	"peers-install": runPeersInstall,
 }
 
