@@ -56,6 +56,10 @@ type Config struct {
 	// round trip, and every decision is degraded; longer, and a hung owner delays
 	// requests. Default 3 ms.
 	OwnerBudget time.Duration
+	// NewsEvery is the least time between two writes of news to a peer: what was
+	// learned, and loads. Each write wakes a process; the longer they wait, the older
+	// are the figures that others decide by. Default 5 ms.
+	NewsEvery time.Duration
 	// Settings are values that should be the same on all nodes and need not be, by
 	// the names of their flags: where they differ, status says so.
 	Settings map[string]string
@@ -78,8 +82,11 @@ type Config struct {
 	Dial      func(ctx context.Context, addr string) (net.Conn, error)
 }
 
-// defaultBudget is Config.OwnerBudget's default.
-const defaultBudget = 3 * time.Millisecond
+// Defaults of Config.
+const (
+	defaultBudget = 3 * time.Millisecond
+	defaultNews   = 5 * time.Millisecond
+)
 
 func (c *Config) validate() error {
 	faults := []error{c.validateCore()}
@@ -97,6 +104,9 @@ func (c *Config) validateCore() error {
 	if c.OwnerBudget == 0 {
 		c.OwnerBudget = defaultBudget
 	}
+	if c.NewsEvery == 0 {
+		c.NewsEvery = defaultNews
+	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -112,6 +122,7 @@ func (c *Config) validateCore() error {
 	want(c.Ledger != nil && c.Map != nil, "cluster: Ledger and Map must be given")
 	want(c.Now != nil && c.Rand != nil, "cluster: Now and Rand must be given")
 	want(c.OwnerBudget > 0 && c.OwnerBudget <= time.Second, "cluster: OwnerBudget is %v, want more than 0, at most 1s", c.OwnerBudget)
+	want(c.NewsEvery > 0 && c.NewsEvery <= time.Second, "cluster: NewsEvery is %v, want more than 0, at most 1s", c.NewsEvery)
 	return errors.Join(faults...)
 }
 

@@ -12,17 +12,14 @@ import (
 // and subtotals go together, in one write a peer. Each write wakes a process, which
 // costs more than anything else here; waiting longer would make others decide by
 // older figures.
-const (
-	// pumpEvery is the least time between two writes.
-	pumpEvery = 5 * time.Millisecond
-	// linger is how long news waits at least: the beginning and the end of an
-	// answer are often one moment.
-	linger = time.Millisecond
-)
+//
+// linger is how long news waits at least: the beginning and the end of an answer
+// are often one moment.
+const linger = time.Millisecond
 
 // pump tells the peers what is new, until ctx ends. It rests while nothing is.
 func (c *Cluster) pump(ctx context.Context) {
-	pause := time.NewTimer(pumpEvery)
+	pause := time.NewTimer(c.cfg.NewsEvery)
 	defer pause.Stop()
 	for told := c.cfg.Now(); ; told = c.cfg.Now() {
 		select {
@@ -30,7 +27,7 @@ func (c *Cluster) pump(ctx context.Context) {
 			return
 		case <-c.stir:
 		}
-		pause.Reset(max(told+pumpEvery-c.cfg.Now(), linger))
+		pause.Reset(max(told+c.cfg.NewsEvery-c.cfg.Now(), linger))
 		select {
 		case <-ctx.Done():
 			return

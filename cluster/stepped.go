@@ -148,7 +148,7 @@ func (s *Stepped) NewsDue() (at time.Duration, ok bool) {
 	select {
 	case <-s.stir:
 		if s.due == 0 {
-			s.due = max(s.told+pumpEvery, now+linger)
+			s.due = max(s.told+s.cfg.NewsEvery, now+linger)
 		}
 	default:
 	}

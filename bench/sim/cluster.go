@@ -230,7 +230,7 @@ func (m *many) newLife(number int) (*life, error) {
 	cfg := s.nodeConfig(number)
 	l.step, err = cluster.NewStepped(cluster.Config{
 		Node: l.name, Cluster: clusterName, Boot: m.boots, BlockSize: cfg.router.BlockSize, HashKey: chain.DeriveKey(clusterName),
-		Ledger: ledger.New(), Map: blocks, Now: cfg.router.Now, Rand: cfg.router.Rand,
+		NewsEvery: s.cfg.News, Ledger: ledger.New(), Map: blocks, Now: cfg.router.Now, Rand: cfg.router.Rand,
 	}, l)
 	if err != nil {
 		return nil, err

@@ -29,6 +29,9 @@ type Config struct {
 	Delay time.Duration
 	// Loss is the share of frames between nodes that get lost, 0 to below 1.
 	Loss float64
+	// News is the least time between two writes of news from one of the product's
+	// nodes to another, the product's default where 0.
+	News time.Duration
 	// Sharing is what the nodes of a rival tell each other.
 	Sharing rival.Sharing
 	// Router holds the product's constants. Where its BlockSize is 0, they are

@@ -27,6 +27,7 @@ type server struct {
 	listed   bool // it is in the gateways' configuration
 	emit     func(engine.Event)
 	computed int64 // prompt tokens that were not cached
+	served   int   // requests whose prompt it has computed
 }
 
 func newEngines(s *simulation, profile engine.Profile, n int) *engines {
@@ -112,6 +113,7 @@ func (v *server) hear(ev engine.Event) {
 	switch ev.Kind {
 	case engine.FirstToken:
 		v.computed += int64(j.request.PromptTokens - ev.CachedTokens)
+		v.served++
 		v.of.sim.firstToken(j, ev.CachedTokens)
 	case engine.Done:
 		delete(v.live, ev.ID)

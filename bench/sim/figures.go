@@ -76,19 +76,39 @@ func (f *figures) seen(j *job, ttft time.Duration) {
 // sample compares the loads of the engines that could take requests, where there
 // is one for each of them on average: with fewer, all differences are chance.
 func (f *figures) sample() {
-	n, sum, squares := 0, 0.0, 0.0
+	var active variation
 	for _, v := range f.sim.engines.servers {
 		if v.up && v.listed {
-			active := float64(v.active())
-			n, sum, squares = n+1, sum+active, squares+active*active
+			active.add(float64(v.active()))
 		}
 	}
-	mean := ratio(sum, float64(n))
-	if mean < 1 {
+	if active.mean() < 1 {
 		return
 	}
-	f.spread += math.Sqrt(max(squares/float64(n)-mean*mean, 0)) / mean
+	f.spread += active.coefficient()
 	f.samples++
+}
+
+// servedCoV is how differently many requests the engines have served.
+func (f *figures) servedCoV() float64 {
+	var served variation
+	for _, v := range f.sim.engines.servers {
+		served.add(float64(v.served))
+	}
+	return served.coefficient()
+}
+
+// variation sums values up to tell how much they differ.
+type variation struct{ n, sum, squares float64 }
+
+func (v *variation) add(x float64) { v.n, v.sum, v.squares = v.n+1, v.sum+x, v.squares+x*x }
+
+func (v *variation) mean() float64 { return ratio(v.sum, v.n) }
+
+// coefficient is the standard deviation over the mean.
+func (v *variation) coefficient() float64 {
+	mean := v.mean()
+	return ratio(math.Sqrt(max(ratio(v.squares, v.n)-mean*mean, 0)), mean)
 }
 
 // maxMean is the greatest of the engines' computed tokens over their mean.

@@ -24,6 +24,9 @@ type Result struct {
 	// LoadCoV is the coefficient of variation of active requests over the
 	// backends, averaged over time.
 	LoadCoV float64 `json:"load_cov"`
+	// ServedCoV is the coefficient of variation of the requests that the backends
+	// have served in all.
+	ServedCoV float64 `json:"served_cov"`
 	// MaxMeanComputed is what the busiest backend computed of prompts, over the mean.
 	MaxMeanComputed float64 `json:"max_mean_computed"`
 	// PeerBytesPerS is what one node sent to others in a second.
@@ -62,7 +65,7 @@ func (s *simulation) result() *Result {
 		Requests: f.ended, Failed: f.failed, Retried: f.retried,
 		HitRate: f.all.hitRate(), FollowUpHitRate: f.followUps.hitRate(), Kept: ratio(float64(f.kept), float64(f.turns)),
 		TTFT: distributionOf(f.ttfts), TTFTs: f.ttfts,
-		LoadCoV: ratio(f.spread, float64(f.samples)), MaxMeanComputed: f.maxMean(),
+		LoadCoV: ratio(f.spread, float64(f.samples)), ServedCoV: f.servedCoV(), MaxMeanComputed: f.maxMean(),
 		VirtualS: s.loop.now.Seconds(),
 	}
 	for i, w := range f.windows {

@@ -14,6 +14,20 @@ type team struct {
 	name, policy string
 	sharing      rival.Sharing
 	delay        time.Duration
+	news         time.Duration // between two writes of the product's nodes, 0 its default
+}
+
+// slowNews is the time between two writes of news that promises are made for. The
+// product's default is shorter.
+const (
+	slowNews     = 50 * time.Millisecond
+	slowNewsSays = "news each 50 ms"
+)
+
+// slowly is a case with news that is told rarely.
+func slowly(c Case) Case {
+	c.Config.News = slowNews
+	return c
 }
 
 // sharedDelay is how old what a rival's nodes share is: what the product's deltas
@@ -21,12 +35,15 @@ type team struct {
 const sharedDelay = 50 * time.Millisecond
 
 func teams() []team {
-	list := []team{{name: "cost", policy: "cost", delay: networkDelay}}
+	list := []team{
+		{name: "cost", policy: "cost", delay: networkDelay},
+		{name: "cost, " + slowNewsSays, policy: "cost", delay: networkDelay, news: slowNews},
+	}
 	for _, policy := range []string{"smg", "llm-d", "dynamo"} {
 		list = append(list,
-			team{policy + ", nothing shared", policy, rival.Nothing, sharedDelay},
-			team{policy + ", map", policy, rival.Map, sharedDelay},
-			team{policy + ", map and loads", policy, rival.MapAndLoads, sharedDelay},
+			team{name: policy + ", nothing shared", policy: policy, sharing: rival.Nothing, delay: sharedDelay},
+			team{name: policy + ", map", policy: policy, sharing: rival.Map, delay: sharedDelay},
+			team{name: policy + ", map and loads", policy: policy, sharing: rival.MapAndLoads, delay: sharedDelay},
 		)
 	}
 	return list
@@ -43,7 +60,7 @@ var nodeCounts = []float64{1, 2, 4, 8}
 func (t team) on(nodes int) Case {
 	c := crowd.under(t.policy, copes).limited(crowdRequests).on(nodes)
 	if nodes > 1 {
-		c.Config.Sharing, c.Config.Delay = t.sharing, t.delay
+		c.Config.Sharing, c.Config.Delay, c.Config.News = t.sharing, t.delay, t.news
 	}
 	return c
 }
@@ -78,8 +95,8 @@ func nodes() Experiment {
 			page.Show("nodes-"+fileName(m), Figure{Title: m.quantity() + " against nodes", Panels: []Panel{panel}})
 		}
 		page.Table(nodesTable(r))
-		one, eight := r.Of(teams()[0].on(1)), r.Of(teams()[0].on(8))
-		page.Judge(againstOne("eight nodes", one, eight)...)
+		one, eight := r.Of(teams()[0].on(1)), r.Of(teams()[1].on(8))
+		page.Judge(againstOne("eight nodes, "+slowNewsSays+",", one, eight)...)
 	}
 	return e
 }

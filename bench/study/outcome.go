@@ -51,14 +51,15 @@ func (m Metric) quantity() string {
 
 // The figures that reports show.
 var (
-	ttftMean = Metric{"mean TTFT, s", func(r *sim.Result) float64 { return r.TTFT.Mean }, digits3}
-	ttftP90  = Metric{"p90 TTFT, s", func(r *sim.Result) float64 { return r.TTFT.P90 }, digits3}
-	ttftP99  = Metric{"p99 TTFT, s", func(r *sim.Result) float64 { return r.TTFT.P99 }, digits3}
-	hitRate  = Metric{"hit rate", func(r *sim.Result) float64 { return r.HitRate }, decimals3}
-	maxMean  = Metric{"max/mean computed", func(r *sim.Result) float64 { return r.MaxMeanComputed }, decimals2}
-	loadCoV  = Metric{"load CoV", func(r *sim.Result) float64 { return r.LoadCoV }, decimals3}
-	peerRate = Metric{"kB/s sent by a node", func(r *sim.Result) float64 { return r.PeerBytesPerS / 1000 }, digits3}
-	kept     = Metric{"follow-ups kept", func(r *sim.Result) float64 { return r.Kept }, decimals3}
+	ttftMean  = Metric{"mean TTFT, s", func(r *sim.Result) float64 { return r.TTFT.Mean }, digits3}
+	ttftP90   = Metric{"p90 TTFT, s", func(r *sim.Result) float64 { return r.TTFT.P90 }, digits3}
+	ttftP99   = Metric{"p99 TTFT, s", func(r *sim.Result) float64 { return r.TTFT.P99 }, digits3}
+	hitRate   = Metric{"hit rate", func(r *sim.Result) float64 { return r.HitRate }, decimals3}
+	maxMean   = Metric{"max/mean computed", func(r *sim.Result) float64 { return r.MaxMeanComputed }, decimals2}
+	loadCoV   = Metric{"load CoV", func(r *sim.Result) float64 { return r.LoadCoV }, decimals3}
+	servedCoV = Metric{"CoV of requests served", func(r *sim.Result) float64 { return r.ServedCoV }, decimals3}
+	peerRate  = Metric{"kB/s sent by a node", func(r *sim.Result) float64 { return r.PeerBytesPerS / 1000 }, digits3}
+	kept      = Metric{"follow-ups kept", func(r *sim.Result) float64 { return r.Kept }, decimals3}
 )
 
 var degraded = Metric{"decisions without the owner's word", func(r *sim.Result) float64 { return float64(r.Degraded) }, decimals(0)}

@@ -19,25 +19,25 @@ func (p place) String() string { return p.workload + " " + p.profile }
 // they begin; their clients' think times bound how hard it can press, so its
 // crossing is less steep.
 var saturates = map[place]float64{
-	{"conversation", "8b"}:  2.6,
-	{"conversation", "32b"}: 1.47,
-	{"conversation", "70b"}: 1.42,
-	{"agent", "8b"}:         100,
-	{"agent", "32b"}:        70,
-	{"agent", "70b"}:        92,
+	{"conversation", "8b"}:  2.7,
+	{"conversation", "32b"}: 1.5,
+	{"conversation", "70b"}: 1.44,
+	{"agent", "8b"}:         58,
+	{"agent", "32b"}:        37,
+	{"agent", "70b"}:        56,
 	{"tenants-1", "8b"}:     500,
 	{"tenants-20", "8b"}:    250,
 	{"tenants-20", "32b"}:   90,
 	{"tenants-20", "70b"}:   72,
-	{"tenants-200", "70b"}:  33,
-	{"tenants-1000", "70b"}: 12,
+	{"tenants-200", "70b"}:  42,
+	{"tenants-1000", "70b"}: 14,
 	{"tenants-50", "32b"}:   105,
 }
 
 // Shares of the saturating rate.
 const (
 	halfLoad = 0.5
-	copes    = 0.65
+	copes    = 0.8
 	above    = 1.05
 )
 

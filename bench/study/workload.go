@@ -30,6 +30,10 @@ type workload struct {
 	open     func(path string, seed uint64, limit int) (*trace.Trace, error)
 }
 
+// agentThink bounds the think times of agents. Some of those recorded are nights,
+// after which a session says nothing about routing; with them most lanes sleep.
+const agentThink = 5 * time.Minute
+
 // agentRequests are as many as the policy's prototype was tried on.
 const agentRequests = 7600
 
@@ -42,13 +46,13 @@ var workloads = map[string]workload{
 		},
 	},
 	"agent": {
-		says:     fmt.Sprintf("recorded coding-agent sessions, the first %d requests, in a closed loop with their think times; the seed decides the sessions' order", agentRequests),
+		says:     fmt.Sprintf("recorded coding-agent sessions, the first %d requests, in a closed loop with their think times, at most 5 minutes; the seed decides the sessions' order", agentRequests),
 		requests: agentRequests, seconds: 2, recorded: "agent_sessions.jsonl.gz", slice: "agents_5.jsonl.gz",
 		open: func(path string, seed uint64, limit int) (*trace.Trace, error) {
 			if limit == 0 {
 				limit = agentRequests
 			}
-			t, err := trace.Open(path, trace.Options{Limit: limit})
+			t, err := trace.Open(path, trace.Options{Limit: limit, MaxThink: agentThink})
 			if err == nil {
 				shuffle(t, seed)
 			}
