@@ -63,7 +63,10 @@ func (l *Loads) Reserve(ctx context.Context, o *ledger.Order) ledger.Grant {
 // lead for its owner to be told rather than asked: so many would have to come to
 // it from other nodes, unseen within the milliseconds that news takes, for another
 // choice to be better. Follow-ups whose backend is not busy are the usual case.
-const clearMargin = 8
+// Larger, and more requests wait for an answer that changes nothing: of short
+// conversations on 240 backends 45 % asked at 8, 24 % at 3, and eight nodes cost
+// 2.6 and 1.5 % of mean TTFT. At 2 the load begins to be less even.
+const clearMargin = 3
 
 // clear is the candidate that leads so far that no fresher figure would change the
 // choice, if there is one.
