@@ -23,11 +23,6 @@ func (q *question) decide(p policy) bool {
 	return true
 }
 
-// fewBlocks is how many novel blocks are not worth expecting: an ordinary turn of
-// a long conversation is computed before another request could share it, and to
-// expect it would mean to book the whole chain before it.
-const fewBlocks = 2
-
 // ticket turns a grant into what the request carries on with.
 func (q *question) ticket(m *model, g ledger.Grant) *Ticket {
 	r, req := q.router, q.req
@@ -48,7 +43,7 @@ func (q *question) ticket(m *model, g ledger.Grant) *Ticket {
 	if req.Detail {
 		t.Decision.Candidates = q.candidates(q.eligible, b.ID)
 	}
-	if d := &t.Decision; t.teaches && (d.MatchedBlocks == 0 || d.NovelBlocks > fewBlocks) {
+	if d := &t.Decision; t.teaches && (d.MatchedBlocks == 0 || d.NovelBlocks > r.cfg.ExpectAbove) {
 		t.expected = r.locations.Expect(b.Slot, req.Chain)
 	}
 	t.announce(t.Decision.MatchedBlocks)

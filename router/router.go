@@ -32,6 +32,11 @@ type Config struct {
 	// Heavier scatters short conversations over the fleet, lighter lets many
 	// small requests pile up on one backend. Default 512.
 	ActiveBytes float64
+	// ExpectAbove is how many novel blocks a request must have for its chain to
+	// count as its backend's before it is answered, where some of it is known.
+	// Fewer are computed before another request could share them, and to expect
+	// them means to book the whole chain before them. Default 2.
+	ExpectAbove int
 	// MirrorShare is how much of an engine's cache is believed in, as a share of its
 	// size. Less, and blocks that are still there are taken for evicted; more, and
 	// evicted ones for there. Default 0.95.
@@ -55,6 +60,7 @@ func DefaultConfig() Config {
 		BlockSize:   512,
 		Policy:      "cost",
 		ActiveBytes: 512,
+		ExpectAbove: 2,
 		MirrorShare: 0.95,
 		Cost:        DefaultCost(),
 		Weights:     DefaultWeights(),

@@ -137,6 +137,7 @@ func (m *many) back(backend int) {
 		if b := l.node.members[backend]; b != nil {
 			l.step.Restarted(b.Slot)
 			b.SetStanding(router.Available)
+			l.node.slowStart(&m.sim.loop, backend, m.sim.cfg.SlowStart)
 		}
 	})
 }

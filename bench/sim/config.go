@@ -32,6 +32,10 @@ type Config struct {
 	// News is the least time between two writes of news from one of the product's
 	// nodes to another, the product's default where 0.
 	News time.Duration
+	// SlowStart is the time in which a restarted backend grows to its whole
+	// weight, as the product's pool does it; 0 for its default, 10 s, negative for
+	// none.
+	SlowStart time.Duration
 	// Sharing is what the nodes of a rival tell each other.
 	Sharing rival.Sharing
 	// Router holds the product's constants. Where its BlockSize is 0, they are
@@ -63,6 +67,7 @@ const (
 const (
 	defaultTTL           = 10 * time.Minute
 	defaultMaxIndexBytes = 96 << 20
+	defaultSlowStart     = 10 * time.Second
 )
 
 // Bounds of what may be asked for.
@@ -82,6 +87,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.MaxIndexBytes == 0 {
 		c.MaxIndexBytes = defaultMaxIndexBytes
+	}
+	if c.SlowStart == 0 {
+		c.SlowStart = defaultSlowStart
 	}
 	c.Profile.BlockTokens = trace.UnitTokens
 	c.Router.Policy = c.Policy

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"kvca/proxy/backend"
 	"kvca/router"
 )
 
@@ -112,6 +113,25 @@ func (n *node) look(servers []*server) {
 		}
 	}
 }
+
+// slowStart lets a backend that has come back grow to its whole weight.
+func (n *node) slowStart(l *loop, number int, whole time.Duration) {
+	b, began := n.members[number], l.now
+	if b == nil || whole <= 0 {
+		return
+	}
+	var step func()
+	step = func() {
+		b.SetSpeed(backend.SlowStart(l.now-began, whole))
+		if l.now-began < whole {
+			l.after(slowStartStep, step)
+		}
+	}
+	step()
+}
+
+// slowStartStep is how often the pool looks at a backend's speed.
+const slowStartStep = 250 * time.Millisecond
 
 // void forgets what was learned of a backend, whose cache is empty.
 func (n *node) void(number int) {

@@ -64,6 +64,7 @@ func (p *product) lost(backend int) { p.node.set(backend, router.Unhealthy) }
 func (p *product) back(backend int) {
 	p.node.void(backend)
 	p.node.set(backend, router.Available)
+	p.node.slowStart(&p.sim.loop, backend, p.sim.cfg.SlowStart)
 }
 
 func (p *product) removed(backend int) { p.node.remove(backend) }

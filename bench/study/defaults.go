@@ -43,6 +43,12 @@ func knobs() []knob {
 		{"pressure", settings(func(c *sim.Config, v time.Duration) { c.Router.Cost.Pressure = v }, moment,
 			100*time.Second, 300*time.Second, 1000*time.Second, 3000*time.Second)},
 		{"active request, bytes", settings(func(c *sim.Config, v float64) { c.Router.ActiveBytes = v }, number, 64, 128, 256, 512, 1024, 2048)},
+		{"expected above, blocks", []setting{
+			{"0", func(c *sim.Config) { c.Router.ExpectAbove = 0 }},
+			{"2", func(c *sim.Config) { c.Router.ExpectAbove = 2 }},
+			{"16", func(c *sim.Config) { c.Router.ExpectAbove = 16 }},
+			{"known prompts never", func(c *sim.Config) { c.Router.ExpectAbove = 1 << 30 }},
+		}},
 		{"TTL", settings(func(c *sim.Config, v time.Duration) { c.TTL = v }, moment, time.Minute, 5*time.Minute, 10*time.Minute, time.Hour)},
 		{"block size, bytes", settings(func(c *sim.Config, v int) { c.Router.BlockSize = v }, strconv.Itoa, 128, 256, 512, 1024, 2048)},
 		{"cache sizes", []setting{

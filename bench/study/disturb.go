@@ -43,6 +43,17 @@ var mishaps = []mishap{
 	{"a backend is lost for 30 s", func(c *sim.Config) {
 		c.Disturb = []sim.Disturbance{{At: shakenAt, Kind: sim.RestartBackend, Target: 1, Down: shakenFor}}
 	}, shakenAt},
+	{"the same, without slow start", func(c *sim.Config) {
+		c.Disturb = []sim.Disturbance{{At: shakenAt, Kind: sim.RestartBackend, Target: 1, Down: shakenFor}}
+		c.SlowStart = -1
+	}, shakenAt},
+	{"three of eight backends are removed, and added again after 30 s", func(c *sim.Config) {
+		for target := range 3 {
+			c.Disturb = append(c.Disturb,
+				sim.Disturbance{At: shakenAt, Kind: sim.RemoveBackend, Target: target},
+				sim.Disturbance{At: shakenAt + shakenFor, Kind: sim.AddBackend, Target: target})
+		}
+	}, shakenAt},
 	{"1 % of messages are lost", func(c *sim.Config) { c.Loss = 0.01 }, 0},
 }
 

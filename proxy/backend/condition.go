@@ -131,9 +131,17 @@ func (c *condition) succeeded(now time.Time) {
 
 // speed is the share of its weight at which the backend may be loaded now.
 func (c *condition) speed(weight float64, slowStart time.Duration, now time.Time) float64 {
-	passed := now.Sub(c.returned)
-	if c.returned.IsZero() || passed >= slowStart {
+	if c.returned.IsZero() {
 		return weight
 	}
-	return weight * (slowStartFrom + (1-slowStartFrom)*float64(passed)/float64(slowStart))
+	return weight * SlowStart(now.Sub(c.returned), slowStart)
+}
+
+// SlowStart is the share of its weight at which a backend may be loaded that
+// returned from an outage some time ago.
+func SlowStart(passed, whole time.Duration) float64 {
+	if passed >= whole {
+		return 1
+	}
+	return slowStartFrom + (1-slowStartFrom)*float64(passed)/float64(whole)
 }
