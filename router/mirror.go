@@ -1,7 +1,8 @@
 package router
 
 // SetCache tells how many tokens b's KV cache holds; 0 means unknown, and then
-// its mirror is bounded only by the time its locations stay unused.
+// the size of its mirror is learned from what the engine reports of prompts, if
+// it does, and otherwise bounded only by the time its locations stay unused.
 func (r *Router) SetCache(b *Backend, tokens, _ int) {
 	if b.cacheTokens.Swap(int64(tokens)) != int64(tokens) {
 		r.resize(b, initialBytesPerToken)
@@ -10,17 +11,15 @@ func (r *Router) SetCache(b *Backend, tokens, _ int) {
 
 // resize sets b's mirror to what its cache holds, at a ratio of CBR to tokens.
 func (r *Router) resize(b *Backend, bytesPerToken float64) {
-	tokens := b.cacheTokens.Load()
-	blocks := int64(0)
-	if tokens > 0 {
-		blocks = max(int64(r.cfg.MirrorShare*float64(tokens)*bytesPerToken/float64(r.cfg.BlockSize)), 1)
+	tokens, was := b.cacheTokens.Load(), b.mirror.Load()
+	if tokens == 0 {
+		return
 	}
-	if was := b.mirror.Load(); was != 0 && blocks != 0 && abs(blocks-was)*50 < was {
+	blocks := max(int64(r.cfg.MirrorShare*float64(tokens)*bytesPerToken/float64(r.cfg.BlockSize)), 1)
+	if was != 0 && abs(blocks-was)*50 < was {
 		return // within 2 %: not worth an eviction
 	}
-	if b.mirror.Swap(blocks) != blocks {
-		r.locations.SetMirror(b.Slot, int(blocks))
-	}
+	r.setMirror(b, was, blocks)
 }
 
 // observe learns the model's ratio and corrects the mirror of the backend.
@@ -33,6 +32,46 @@ func (r *Router) observe(t *Ticket, prompt, cached int64) {
 	r.resize(t.Backend, ratio)
 	predicted := float64(t.Decision.MatchedBlocks) * float64(r.cfg.BlockSize) / ratio
 	r.metrics.tokens(cached, min(int64(predicted), prompt))
+	r.learnMirror(t.Backend, int64(predicted), cached)
+}
+
+// How the size of a cache is learned that nobody tells: each prompt of which the
+// engine had less than was believed makes its mirror smaller, and each that was
+// there as believed, while the mirror is full, a little larger. It settles where
+// about one in seventeen is believed in for too long, which comes within a tenth of
+// knowing the size.
+const (
+	smallEvidence = 256  // tokens: of shorter matches the ratio says too little
+	asBelieved    = 0.9  // share of the predicted tokens that must have been there
+	shrinkBy      = 32   // a part of the mirror, as growBy
+	growBy        = 512  //
+	leastMirror   = 1024 // bytes: below it nothing could be learned any more
+)
+
+// learnMirror corrects the mirror of a backend of unknown size.
+func (r *Router) learnMirror(b *Backend, predicted, cached int64) {
+	if b.cacheTokens.Load() != 0 || cached < 0 || predicted < smallEvidence {
+		return
+	}
+	was := b.mirror.Load()
+	if float64(cached) >= asBelieved*float64(predicted) {
+		if _, full := r.locations.Age(b.Slot, r.now()); full {
+			r.setMirror(b, was, was+was/growBy+1)
+		}
+		return
+	}
+	size := was
+	if size == 0 {
+		size = int64(r.locations.Held(b.Slot))
+	}
+	r.setMirror(b, was, max(size-size/shrinkBy-1, int64(leastMirror/r.cfg.BlockSize)+1))
+}
+
+// setMirror changes the mirror, unless somebody else has done so meanwhile.
+func (r *Router) setMirror(b *Backend, was, blocks int64) {
+	if blocks != was && b.mirror.CompareAndSwap(was, blocks) {
+		r.locations.SetMirror(b.Slot, int(blocks))
+	}
 }
 
 func abs(x int64) int64 {

@@ -34,6 +34,7 @@ type Locations interface {
 	Generation(s state.Slot) uint64
 	Void(s state.Slot)
 	SetMirror(s state.Slot, blocks int)
+	Held(s state.Slot) int
 	Age(s state.Slot, now time.Duration) (age time.Duration, full bool)
 	Vacuum(now time.Duration, limit int) (expired int, more bool)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -406,4 +407,50 @@ func BenchmarkRoute(b *testing.B) {
 			})
 		}
 	}
+}
+
+// Nobody tells how large the cache is; what the engine reports of prompts does.
+func TestTheMirrorLearnsTheSizeOfACache(t *testing.T) {
+	const cacheBlocks = 400
+	g := newRig(t, 1, nil)
+	slot := g.members[0].Slot
+	engine := newLRU(cacheBlocks)
+	prompts := make([]*Request, 80)
+	for i := range prompts {
+		prompts[i] = request(cbr.Bootstrap, text(i, 512*10))
+	}
+	for range 12_000 {
+		// Some prompts are asked for more often than others.
+		req := prompts[int(g.random.ExpFloat64()*25)%len(prompts)]
+		ticket := g.route(req)
+		ticket.Begin()
+		ticket.Observe(int64(req.Bytes/4), int64(engine.touch(req.Chain)*512/4))
+		ticket.Close()
+		g.clock += time.Millisecond
+	}
+	if held := g.blocks.Held(slot); held < cacheBlocks*3/4 || held > cacheBlocks*4/3 {
+		t.Errorf("%d locations are believed in, of a cache of %d blocks", held, cacheBlocks)
+	}
+}
+
+// lru is an engine's cache in whole prompts, the least recently used out first.
+type lru struct {
+	blocks int
+	order  [][]uint64
+}
+
+func newLRU(blocks int) *lru { return &lru{blocks: blocks} }
+
+// touch is how many blocks of a prompt were there; then they are.
+func (c *lru) touch(prompt []uint64) (hits int) {
+	i := slices.IndexFunc(c.order, func(p []uint64) bool { return p[0] == prompt[0] })
+	if i >= 0 {
+		hits = len(prompt)
+		c.order = slices.Delete(c.order, i, i+1)
+	}
+	c.order = append(c.order, prompt)
+	for len(c.order)*len(prompt) > c.blocks {
+		c.order = c.order[1:]
+	}
+	return hits
 }
