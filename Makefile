@@ -68,6 +68,13 @@ bench-cluster: build ## Measure what a cluster costs, keeps and survives.
 	$(GO) run ./bench/run owner-calls -out $(STAMP)-cluster-owner-calls.txt
 	$(GO) run ./bench/run drills -out $(STAMP)-cluster-drills.txt
 
+# Where the recorded traces lie; without them the slices in bench/trace/testdata are played.
+TRACES ?=
+
+.PHONY: sim
+sim: ## Play traces in virtual time against other routers' rules; TRACES=DIR has the recorded ones.
+	$(GO) run ./bench/run study -out $(RESULTS)/sim $(if $(TRACES),-traces $(TRACES))
+
 .PHONY: bench-peers
 bench-peers: build ## Install the peers and measure them in the same run.
 	$(GO) run ./bench/run peers-install

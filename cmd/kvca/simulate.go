@@ -27,6 +27,7 @@ type simulateSettings struct {
 	delay           time.Duration
 	sharing         string
 	sessions, limit int // 0 for the trace's own, and for all
+	maxThink        time.Duration
 }
 
 func simulateCommand() *cli.Command {
@@ -49,6 +50,7 @@ func simulateCommand() *cli.Command {
 			&cli.DurationFlag{Name: "delay", Usage: "`DURATION` between two nodes, one way", Value: time.Millisecond},
 			&cli.StringFlag{Name: "sharing", Usage: "`WHAT` another router's nodes tell each other: nothing, map or map-and-loads", Value: "nothing"},
 			&cli.IntFlag{Name: "sessions", Usage: "`N` agent sessions side by side", DefaultText: "64"},
+			&cli.DurationFlag{Name: "max-think", Usage: "`DURATION` that an agent session thinks at most, for recorded ones contain nights; 0 for as recorded"},
 			&cli.IntFlag{Name: "limit", Usage: "`N` requests at most, in whole sessions; 0 for all"},
 			&cli.BoolFlag{Name: "json", Usage: "print one JSON object for each run", DisableDefaultText: true},
 		},
@@ -60,7 +62,7 @@ func simulateCommand() *cli.Command {
 				file: c.String("trace"), workload: c.String("workload"), policies: c.StringSlice("policy"),
 				nodes: c.Int("nodes"), backends: c.Int("backends"), profile: c.String("profile"), speed: c.Float64("speed"),
 				seed: c.Uint64("seed"), delay: c.Duration("delay"), sharing: c.String("sharing"),
-				sessions: c.Int("sessions"), limit: c.Int("limit"),
+				sessions: c.Int("sessions"), maxThink: c.Duration("max-think"), limit: c.Int("limit"),
 			}
 			if err := s.check(); err != nil {
 				return err
@@ -103,6 +105,7 @@ func (s *simulateSettings) check() error {
 	want(sharing, "sharing", "%q: want nothing, map or map-and-loads", s.sharing)
 	want(s.sessions >= 0, "sessions", "%d: want 1 or more, or 0 for 64", s.sessions)
 	want(s.sessions == 0 || s.file != "", "sessions", "%d: a generated workload has a rate: want --trace with it, or none", s.sessions)
+	want(s.maxThink >= 0, "max-think", "%v: want 0s or more", s.maxThink)
 	want(s.limit >= 0, "limit", "%d: want 1 or more, or 0 for all", s.limit)
 	return wrong.err()
 }
@@ -110,7 +113,7 @@ func (s *simulateSettings) check() error {
 // open reads or generates the trace.
 func (s *simulateSettings) open() (*trace.Trace, error) {
 	if s.file != "" {
-		return trace.Open(s.file, trace.Options{Seed: s.seed, Speed: s.speed, Limit: s.limit, Lanes: s.sessions})
+		return trace.Open(s.file, trace.Options{Seed: s.seed, Speed: s.speed, Limit: s.limit, Lanes: s.sessions, MaxThink: s.maxThink})
 	}
 	t := generate(s.workload, s.seed, s.speed)
 	if err := keepFirst(t, s.limit); err != nil {

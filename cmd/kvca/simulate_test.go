@@ -65,8 +65,8 @@ func TestEveryWorkloadIsGeneratedBySeedAndSpeed(t *testing.T) {
 
 func TestFaultsOfASimulationComeTogether(t *testing.T) {
 	_, errs, code := kvca(t, "", "simulate", "--workload", "nothing", "--policy", "fastest", "--nodes", "0", "--backends", "0",
-		"--profile", "9b", "--speed", "0", "--delay", "-1s", "--sharing", "all", "--sessions", "5", "--limit", "-1")
-	for _, flag := range []string{"workload", "policy", "nodes", "backends", "profile", "speed", "delay", "sharing", "sessions", "limit"} {
+		"--profile", "9b", "--speed", "0", "--delay", "-1s", "--sharing", "all", "--sessions", "5", "--limit", "-1", "--max-think", "-1s")
+	for _, flag := range []string{"workload", "policy", "nodes", "backends", "profile", "speed", "delay", "sharing", "sessions", "limit", "max-think"} {
 		if !strings.Contains(errs, "kvca: --"+flag+": ") {
 			t.Errorf("nothing about --%s in %q", flag, errs)
 		}
