@@ -2,7 +2,6 @@ package world
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"sync"
@@ -49,7 +48,7 @@ func (e *engines) agree(r *recording) error {
 		})
 	}
 	if p, c := r.tokens(); p != prompt || c != cached {
-		return errors.New("the engines counted " + fmt.Sprintf("%d prompt tokens, %d of them cached; the answers told %d and %d", prompt, cached, p, c))
+		return fmt.Errorf("the engines counted %d prompt tokens, %d of them cached; the answers told %d and %d", prompt, cached, p, c)
 	}
 	return nil
 }
