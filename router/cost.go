@@ -42,18 +42,22 @@ type CostConfig struct {
 	// values let one busy moment scatter load unevenly; with large ones a fleet at
 	// its limit computes what it could have hit. Default 200,000.
 	Queue float64
+	// Slow is how much of the time counts that a slower backend takes longer for the
+	// request's own novel work. At 0 an idle slow backend is as good as an idle fast
+	// one; far above 0.1 conversations crowd the caches of the fast. Default 0.05.
+	Slow float64
 }
 
 // DefaultCost are the constants that the defaults use: what bench/study found to
 // be good on all of its workloads, not the best on any.
 func DefaultCost() CostConfig {
-	return CostConfig{NovelFactor: 4, FanHalf: 1, Move: 6144, Pressure: 1000 * time.Second, Evict: 0.1, Queue: 200_000}
+	return CostConfig{NovelFactor: 4, FanHalf: 1, Move: 6144, Pressure: 1000 * time.Second, Evict: 0.1, Queue: 200_000, Slow: 0.05}
 }
 
 func (c *CostConfig) validate() error {
-	if c.NovelFactor < 0 || c.FanHalf <= 0 || c.Move < 0 || c.Pressure <= 0 || c.Evict < 0 || c.Queue <= 0 {
-		return fmt.Errorf("cost: novel factor %v, move %v and evict %v must not be negative, fan half %v, pressure %v and queue %v must be above zero",
-			c.NovelFactor, c.Move, c.Evict, c.FanHalf, c.Pressure, c.Queue)
+	if c.NovelFactor < 0 || c.FanHalf <= 0 || c.Move < 0 || c.Pressure <= 0 || c.Evict < 0 || c.Queue <= 0 || c.Slow < 0 {
+		return fmt.Errorf("cost: novel factor %v, move %v, evict %v and slow %v must not be negative, fan half %v, pressure %v and queue %v must be above zero",
+			c.NovelFactor, c.Move, c.Evict, c.Slow, c.FanHalf, c.Pressure, c.Queue)
 	}
 	return nil
 }
@@ -64,12 +68,13 @@ func (c *CostConfig) validate() error {
 //
 // with K = k * (1 + Q / Queue), where Q is the mean novel-block load: what is
 // computed delays all who wait. S is how much of the chain is shared, in KiB;
-// fan(i) is the largest fan-out at or after block i
-// of the chain. p(b) is the pressure on b's cache, exp(-age/Pressure), 0 while it
-// has room, where age is how long the block that goes next has been idle: the
-// nearer it is to 1, the likelier a copy pushes out what others would have hit.
+// fan(i) is the largest fan-out at or after block i of the chain. p(b) is the
+// pressure on b's cache, exp(-age/Pressure), 0 while it has room, where age is how
+// long the block that goes next has been idle: the nearer it is to 1, the likelier
+// a copy pushes out what others would have hit.
 //
-// It has no threshold: a backend that holds the prefix wins until waiting for it
+// A backend of less than full speed costs Slow times what the request's own work
+// takes longer there. It has no threshold: a backend that holds the prefix wins until waiting for it
 // costs more than computing the prefix elsewhere, and a prefix that many share is
 // cheap to copy.
 type costPolicy struct{ c CostConfig }
@@ -88,6 +93,7 @@ func (p costPolicy) order(q *question) {
 			cost += d.tail(level, held)
 		}
 		cost *= 1 + p.c.Evict*float64(level)/levels
+		cost += p.c.Slow * (q.facts[i].slowness - 1) * float64(q.novel(held))
 		if own && held < q.longest {
 			cost += p.c.Move
 		}

@@ -86,6 +86,24 @@ func TestTheDiscountIsPerKiBOfSharedPrefix(t *testing.T) {
 	}
 }
 
+// Of two idle backends a new conversation goes to the faster one, and a follow-up to
+// the one that holds it all the same.
+func TestAnIdleFasterBackendIsPreferred(t *testing.T) {
+	g := newRig(t, 2, nil)
+	g.members[0].SetSpeed(0.5)
+	for i := range 10 {
+		if at := g.serve(request(cbr.Bootstrap, text(i, 2100))); at != g.members[1].ID {
+			t.Fatalf("conversation %d went to the slower backend", i)
+		}
+	}
+	g.members[1].SetStanding(Unhealthy)
+	g.serve(request(cbr.Bootstrap, text(50, 2100)))
+	g.members[1].SetStanding(Available)
+	if at := g.serve(request(cbr.FollowUp, text(50, 2100), text(51, 300))); at != g.members[0].ID {
+		t.Error("a follow-up left the slower backend, which holds it")
+	}
+}
+
 func TestPressureFallsWithAge(t *testing.T) {
 	last := levels + 1
 	for _, age := range []time.Duration{0, time.Minute, 10 * time.Minute, time.Hour, 24 * time.Hour} {

@@ -22,6 +22,11 @@ type Config struct {
 	// Profile is what the engines are. Its unit of the cache is set to that of
 	// the trace.
 	Profile engine.Profile
+	// Slower is how many times as long every second engine takes for its work; 0 and 1
+	// for equal ones. The product's nodes are given the backends' weights, unless
+	// Unweighted.
+	Slower     float64
+	Unweighted bool
 	// Seed decides everything that chance decides: which node a client asks, ties,
 	// random policies. Same seed, same result.
 	Seed uint64
@@ -75,6 +80,7 @@ const (
 	MaxNodes    = 64
 	MaxBackends = 4096
 	maxDelay    = 10 * time.Second
+	maxSlower   = 100
 )
 
 func (c Config) withDefaults() Config {
@@ -91,10 +97,34 @@ func (c Config) withDefaults() Config {
 	if c.SlowStart == 0 {
 		c.SlowStart = defaultSlowStart
 	}
+	if c.Slower == 0 {
+		c.Slower = 1
+	}
 	c.Profile.BlockTokens = trace.UnitTokens
 	c.Router.Policy = c.Policy
 	c.Router.Policies = nil
 	return c
+}
+
+// profileOf is what the engine of that number is.
+func (c *Config) profileOf(number int) engine.Profile {
+	p := c.Profile
+	if number%2 == 1 {
+		p.PrefillStep, p.DecodeStep = slower(p.PrefillStep, c.Slower), slower(p.DecodeStep, c.Slower)
+		p.PerPromptToken, p.PerSeq, p.PerKVToken = slower(p.PerPromptToken, c.Slower), slower(p.PerSeq, c.Slower), slower(p.PerKVToken, c.Slower)
+		p.PairPicos = int64(float64(p.PairPicos) * c.Slower)
+	}
+	return p
+}
+
+func slower(d time.Duration, times float64) time.Duration { return time.Duration(float64(d) * times) }
+
+// weightOf is the weight of a backend that nodes are given.
+func (c *Config) weightOf(number int) float64 {
+	if number%2 == 1 && !c.Unweighted {
+		return 1 / c.Slower
+	}
+	return 1
 }
 
 // Policies are the names that Config.Policy takes: the product's, then the
@@ -116,6 +146,7 @@ func (c Config) Validate() error {
 	want(c.Nodes >= 0 && c.Nodes <= MaxNodes, "nodes: %d: want 1 to %d", c.Nodes, MaxNodes)
 	want(c.Backends >= 0 && c.Backends <= MaxBackends, "backends: %d: want 1 to %d", c.Backends, MaxBackends)
 	want(c.Profile.KVTokens >= trace.UnitTokens, "profile: %d KV tokens: want at least the %d of a block", c.Profile.KVTokens, trace.UnitTokens)
+	want(c.Slower >= 0 && c.Slower <= maxSlower, "slower: %v: want 0 to %d", c.Slower, maxSlower)
 	want(c.Delay >= 0 && c.Delay <= maxDelay, "delay: %v: want 0s to %v", c.Delay, maxDelay)
 	want(c.Loss >= 0 && c.Loss < 1, "loss: %v: want 0 to below 1", c.Loss)
 	want(c.Window >= 0, "window: %v: want 0s or more", c.Window)

@@ -11,7 +11,6 @@ import (
 // something to do.
 type engines struct {
 	sim     *simulation
-	profile engine.Profile
 	servers []*server
 	lastID  uint64
 }
@@ -30,10 +29,10 @@ type server struct {
 	served   int   // requests whose prompt it has computed
 }
 
-func newEngines(s *simulation, profile engine.Profile, n int) *engines {
-	e := &engines{sim: s, profile: profile, servers: make([]*server, n)}
+func newEngines(s *simulation) *engines {
+	e := &engines{sim: s, servers: make([]*server, s.cfg.Backends)}
 	for i := range e.servers {
-		v := &server{of: e, number: i, live: make(map[uint64]*job), up: true, listed: true, Engine: engine.New(profile)}
+		v := &server{of: e, number: i, live: make(map[uint64]*job), up: true, listed: true, Engine: engine.New(s.cfg.profileOf(i))}
 		v.wake = event{place: absent, do: v.advance}
 		v.emit = v.hear
 		e.servers[i] = v
@@ -82,7 +81,7 @@ func (e *engines) stop(backend int) []*job {
 		broken = append(broken, v.live[id])
 	}
 	clear(v.live)
-	v.up, v.Engine = false, engine.New(e.profile)
+	v.up, v.Engine = false, engine.New(e.sim.cfg.profileOf(backend))
 	v.arm()
 	return broken
 }

@@ -30,6 +30,8 @@ type nodeConfig struct {
 	backends int
 	// cacheTokens is what is known of the size of an engine's cache, 0 for nothing.
 	cacheTokens int
+	// weight is the weight of a backend.
+	weight func(number int) float64
 	// opened is called for every backend that becomes known, before a decision sees
 	// it; nil for nobody.
 	opened func(*router.Backend)
@@ -67,6 +69,7 @@ func (n *node) add(number int) error {
 		n.cfg.opened(b)
 	}
 	b.SetStanding(router.Available)
+	b.SetSpeed(n.cfg.weight(number))
 	if n.cfg.cacheTokens > 0 {
 		n.router.SetCache(b, n.cfg.cacheTokens, 0)
 	}
@@ -122,7 +125,7 @@ func (n *node) slowStart(l *loop, number int, whole time.Duration) {
 	}
 	var step func()
 	step = func() {
-		b.SetSpeed(backend.SlowStart(l.now-began, whole))
+		b.SetSpeed(n.cfg.weight(number) * backend.SlowStart(l.now-began, whole))
 		if l.now-began < whole {
 			l.after(slowStartStep, step)
 		}

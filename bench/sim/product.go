@@ -45,7 +45,7 @@ func (p *product) start() (err error) {
 // nodeConfig is what the product's node of that number is made of, but for what a
 // cluster adds.
 func (s *simulation) nodeConfig(number int) nodeConfig {
-	cfg := nodeConfig{router: s.cfg.Router, backends: s.cfg.Backends}
+	cfg := nodeConfig{router: s.cfg.Router, backends: s.cfg.Backends, weight: s.cfg.weightOf}
 	cfg.router.Now = func() time.Duration { return s.loop.now }
 	cfg.router.Rand = s.chance(chanceNodes + number).Uint64
 	cfg.router.Registerer = nil

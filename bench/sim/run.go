@@ -44,7 +44,7 @@ func newSimulation(cfg Config, t *trace.Trace) (*simulation, error) {
 	s := &simulation{cfg: cfg.withDefaults()}
 	s.starting = make([]bool, s.cfg.Nodes)
 	s.figures.sim = s
-	s.engines = newEngines(s, s.cfg.Profile, s.cfg.Backends)
+	s.engines = newEngines(s)
 	s.clients = newClients(s, t)
 	var err error
 	if s.gate, err = s.newGateway(); err != nil {

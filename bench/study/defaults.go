@@ -34,23 +34,23 @@ func moment(d time.Duration) string { return d.String() }
 
 func knobs() []knob {
 	return []knob{
-		{"novel factor k", settings(func(c *sim.Config, v float64) { c.Router.Cost.NovelFactor = v }, number, 2, 3, 4, 5, 6, 8)},
+		{"novel factor k", settings(func(c *sim.Config, v float64) { c.Router.Cost.NovelFactor = v }, number, 2, 3, 4, 6, 8)},
 		{"fan half c, per KiB", settings(func(c *sim.Config, v float64) { c.Router.Cost.FanHalf = v }, number, 0.25, 0.5, 1, 2, 4)},
-		{"evict e", settings(func(c *sim.Config, v float64) { c.Router.Cost.Evict = v }, number, 0, 0.05, 0.1, 0.2, 0.5)},
-		{"queue, bytes", settings(func(c *sim.Config, v float64) { c.Router.Cost.Queue = v }, number, 50_000, 100_000, 200_000, 400_000, 1e12)},
+		{"evict e", settings(func(c *sim.Config, v float64) { c.Router.Cost.Evict = v }, number, 0, 0.05, 0.1, 0.2)},
+		{"queue, bytes", settings(func(c *sim.Config, v float64) { c.Router.Cost.Queue = v }, number, 50_000, 200_000, 1_000_000, 1e12)},
 		{"mirror share", settings(func(c *sim.Config, v float64) { c.Router.MirrorShare = v }, number, 0.8, 0.9, 0.95, 1, 1.1)},
-		{"move, bytes", settings(func(c *sim.Config, v float64) { c.Router.Cost.Move = v }, number, 0, 2048, 4096, 6144, 8192, 16384)},
+		{"move, bytes", settings(func(c *sim.Config, v float64) { c.Router.Cost.Move = v }, number, 0, 6144, 16384)},
 		{"pressure", settings(func(c *sim.Config, v time.Duration) { c.Router.Cost.Pressure = v }, moment,
-			100*time.Second, 300*time.Second, 1000*time.Second, 3000*time.Second)},
-		{"active request, bytes", settings(func(c *sim.Config, v float64) { c.Router.ActiveBytes = v }, number, 64, 128, 256, 512, 1024, 2048)},
+			300*time.Second, 1000*time.Second, 3000*time.Second)},
+		{"active request, bytes", settings(func(c *sim.Config, v float64) { c.Router.ActiveBytes = v }, number, 128, 512, 2048)},
 		{"expected above, blocks", []setting{
 			{"0", func(c *sim.Config) { c.Router.ExpectAbove = 0 }},
 			{"2", func(c *sim.Config) { c.Router.ExpectAbove = 2 }},
 			{"16", func(c *sim.Config) { c.Router.ExpectAbove = 16 }},
 			{"known prompts never", func(c *sim.Config) { c.Router.ExpectAbove = 1 << 30 }},
 		}},
-		{"TTL", settings(func(c *sim.Config, v time.Duration) { c.TTL = v }, moment, time.Minute, 5*time.Minute, 10*time.Minute, time.Hour)},
-		{"block size, bytes", settings(func(c *sim.Config, v int) { c.Router.BlockSize = v }, strconv.Itoa, 128, 256, 512, 1024, 2048)},
+		{"TTL", settings(func(c *sim.Config, v time.Duration) { c.TTL = v }, moment, time.Minute, 10*time.Minute, time.Hour)},
+		{"block size, bytes", settings(func(c *sim.Config, v int) { c.Router.BlockSize = v }, strconv.Itoa, 256, 512, 1024, 2048)},
 		{"cache sizes", []setting{
 			{"known", func(c *sim.Config) { c.Mirror = sim.Known }},
 			{"unknown", func(c *sim.Config) { c.Mirror = sim.Unknown }},
