@@ -119,11 +119,15 @@ func (a *attempt) ask(ctx context.Context, place int, bound float64) (g ledger.G
 	case now >= a.end:
 		return g, false, whyTimeout
 	}
+	limit := min(p.patience.limit(c.cfg.OwnerBudget), a.end-now)
+	if far := p.far(); far > limit {
+		limit, a.end = far, max(a.end, now+far)
+	}
 	a.question(bound)
 	if !p.calls.begin(p, a.o.ID, k, a.s.frame) {
 		return g, false, whyBusy
 	}
-	switch c.waiter.wait(ctx, k.answered, min(p.patience.limit(c.cfg.OwnerBudget), a.end-now)) {
+	switch c.waiter.wait(ctx, k.answered, limit) {
 	case tooLong:
 		why = whyTimeout
 	case cancelled:

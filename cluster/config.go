@@ -52,9 +52,9 @@ type Config struct {
 	// LearnBackends adds the backends that other nodes were given.
 	LearnBackends bool
 	// OwnerBudget is how long a request waits for an owner that was found hanging,
-	// until this node decides alone; others get eight times as long. Shorter than a
-	// round trip, and every decision is degraded; longer, and a hung owner delays
-	// requests. Default 3 ms.
+	// until this node decides alone; others get eight times as long, and all at least
+	// two round trips, up to a quarter of a second. The longer, the more a hung owner
+	// delays requests. Default 3 ms.
 	OwnerBudget time.Duration
 	// NewsEvery is the least time between two writes of news to a peer: what was
 	// learned, and loads. Each write wakes a process; the longer they wait, the older

@@ -19,6 +19,20 @@ const (
 // is worth more than the wait.
 const trust = 8
 
+// farthest bounds what a long way to an owner is good for.
+const farthest = 250 * time.Millisecond
+
+// far is how long a question to a peer is waited for at least: twice the time that
+// a ping took. Where nodes are further apart than the budget, the alternative
+// would be never to ask, which costs more than the way.
+func (p *peer) far() time.Duration {
+	l := p.connected()
+	if l == nil {
+		return 0
+	}
+	return min(2*l.RTT(), farthest)
+}
+
 // patience is what this node has with an owner that does not answer in time.
 type patience struct {
 	mu     sync.Mutex

@@ -20,6 +20,8 @@ type Surroundings interface {
 	// Wait lets time pass until signal has an element, which it takes, or limit is
 	// over (false). Meanwhile the node's other methods may be called.
 	Wait(signal <-chan struct{}, limit time.Duration) bool
+	// RTT is the time of a way to a peer and back.
+	RTT(peer string) time.Duration
 	// Cut is told that the node closes its link to a peer; Disconnect follows, at
 	// both ends.
 	Cut(peer string)
@@ -185,7 +187,7 @@ func (l *steppedLink) Hello() link.Hello      { return l.hello }
 func (l *steppedLink) Queued(link.Lane) int   { return 0 }
 func (l *steppedLink) Hold()                  {}
 func (l *steppedLink) Flush()                 {}
-func (l *steppedLink) RTT() time.Duration     { return 0 }
+func (l *steppedLink) RTT() time.Duration     { return l.s.around.RTT(l.hello.Node) }
 func (l *steppedLink) Silence() time.Duration { return l.s.cfg.Now() - l.heard }
 func (l *steppedLink) Close(error)            { l.s.around.Cut(l.hello.Node) }
 

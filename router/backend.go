@@ -38,6 +38,7 @@ type Backend struct {
 	slow     atomic.Uint64 // 1/speed, as float64 bits
 	bypass   atomic.Int64
 
+	room        atomic.Int64 // requests that its cache holds at once, 0 for no matter
 	cacheTokens atomic.Int64 // size of its KV cache, 0 unknown
 	mirror      atomic.Int64 // bound on its locations in blocks, 0 none
 }
@@ -72,6 +73,23 @@ func (b *Backend) SetSpeed(s float64) {
 
 // Bypass is the number of requests the engine reports beyond ours.
 func (b *Backend) Bypass() int64 { return b.bypass.Load() }
+
+// Above crowded of its cache in use an engine is near the point where requests
+// wait for others to end, though it could compute; at full it is there.
+const (
+	crowded = 0.5
+	full    = 0.9
+)
+
+// SetUsage records what share of its cache the engine has in use, 0 to 1, for how
+// many running requests. By that it is known how many its cache holds at once.
+func (b *Backend) SetUsage(usage float64, running int64) {
+	room := int64(0)
+	if usage > crowded && running > 0 {
+		room = max(int64(full*float64(running)/min(usage, 1)), 1)
+	}
+	b.room.Store(room)
+}
 
 // SetBypass records how many running and waiting requests the engine reported
 // beyond those this gateway had reserved at that moment: traffic that bypasses

@@ -46,18 +46,23 @@ type CostConfig struct {
 	// request's own novel work. At 0 an idle slow backend is as good as an idle fast
 	// one; far above 0.1 conversations crowd the caches of the fast. Default 0.05.
 	Slow float64
+	// Crowd is what each request costs beyond those that a backend's cache holds at
+	// once, in bytes of CBR: it waits for another one's answer to end. Small values
+	// let answers queue at one engine while others have room; far above 4 KiB
+	// prefixes are given up for it that a full fleet can't spare. Default 2 KiB.
+	Crowd float64
 }
 
 // DefaultCost are the constants that the defaults use: what bench/study found to
 // be good on all of its workloads, not the best on any.
 func DefaultCost() CostConfig {
-	return CostConfig{NovelFactor: 4, FanHalf: 1, Move: 6144, Pressure: 1000 * time.Second, Evict: 0.1, Queue: 200_000, Slow: 0.05}
+	return CostConfig{NovelFactor: 4, FanHalf: 1, Move: 6144, Pressure: 1000 * time.Second, Evict: 0.1, Queue: 200_000, Slow: 0.05, Crowd: 2048}
 }
 
 func (c *CostConfig) validate() error {
-	if c.NovelFactor < 0 || c.FanHalf <= 0 || c.Move < 0 || c.Pressure <= 0 || c.Evict < 0 || c.Queue <= 0 || c.Slow < 0 {
-		return fmt.Errorf("cost: novel factor %v, move %v, evict %v and slow %v must not be negative, fan half %v, pressure %v and queue %v must be above zero",
-			c.NovelFactor, c.Move, c.Evict, c.Slow, c.FanHalf, c.Pressure, c.Queue)
+	if c.NovelFactor < 0 || c.FanHalf <= 0 || c.Move < 0 || c.Pressure <= 0 || c.Evict < 0 || c.Queue <= 0 || c.Slow < 0 || c.Crowd < 0 {
+		return fmt.Errorf("cost: novel factor %v, move %v, evict %v, slow %v and crowd %v must not be negative, fan half %v, pressure %v and queue %v must be above zero",
+			c.NovelFactor, c.Move, c.Evict, c.Slow, c.Crowd, c.FanHalf, c.Pressure, c.Queue)
 	}
 	return nil
 }
@@ -74,7 +79,8 @@ func (c *CostConfig) validate() error {
 // a copy pushes out what others would have hit.
 //
 // A backend of less than full speed costs Slow times what the request's own work
-// takes longer there. It has no threshold: a backend that holds the prefix wins until waiting for it
+// takes longer there, and one whose cache is full of requests that run Crowd for
+// each that it would have to wait for. It has no threshold: a backend that holds the prefix wins until waiting for it
 // costs more than computing the prefix elsewhere, and a prefix that many share is
 // cheap to copy.
 type costPolicy struct{ c CostConfig }
@@ -93,12 +99,22 @@ func (p costPolicy) order(q *question) {
 			cost += d.tail(level, held)
 		}
 		cost *= 1 + p.c.Evict*float64(level)/levels
+		cost += p.c.Crowd * float64(q.beyondRoom(b))
 		cost += p.c.Slow * (q.facts[i].slowness - 1) * float64(q.novel(held))
 		if own && held < q.longest {
 			cost += p.c.Move
 		}
 		q.offer(i, cost)
 	}
+}
+
+// beyondRoom is how many requests b would have beyond those that its cache holds.
+func (q *question) beyondRoom(b *Backend) int64 {
+	room := b.room.Load()
+	if room == 0 {
+		return 0
+	}
+	return max(q.router.loads.Load(b.Slot).Active+1-room, 0)
 }
 
 // sampled is how many of the eligible are looked at for the mean load.

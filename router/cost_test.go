@@ -104,6 +104,33 @@ func TestAnIdleFasterBackendIsPreferred(t *testing.T) {
 	}
 }
 
+// An engine whose cache is full of requests that run makes the next one wait.
+func TestNewWorkAvoidsACacheFullOfRequests(t *testing.T) {
+	g := newRig(t, 2, nil)
+	crowded := g.members[0]
+	req := request(cbr.Bootstrap, text(1, 2100))
+	req.Pin = crowded
+	var open []*Ticket
+	for range 10 {
+		open = append(open, g.route(req))
+		open[len(open)-1].Begin()
+	}
+	crowded.SetUsage(0.95, 10) // room for nine
+	g.members[1].SetBypass(9)  // as loaded otherwise
+	for i := range 10 {
+		if at := g.serve(request(cbr.Bootstrap, text(10+i, 2100))); at == crowded.ID {
+			t.Fatalf("conversation %d went to the full one", i)
+		}
+	}
+	crowded.SetUsage(0.3, 10)
+	if room := crowded.room.Load(); room != 0 {
+		t.Errorf("room for %d requests in a cache that is mostly free", room)
+	}
+	for _, ticket := range open {
+		ticket.Close()
+	}
+}
+
 func TestPressureFallsWithAge(t *testing.T) {
 	last := levels + 1
 	for _, age := range []time.Duration{0, time.Minute, 10 * time.Minute, time.Hour, 24 * time.Hour} {

@@ -57,6 +57,7 @@ func newMany(s *simulation) (*many, error) {
 			m.connect(a, b)
 		}
 	}
+	s.loop.every(scrapeInterval, func() { m.each(func(l *life) { l.node.scrape(s.engines.servers) }) })
 	s.loop.every(vacuumInterval, func() { m.each(func(l *life) { l.node.vacuum(s.loop.now) }) })
 	return m, nil
 }
@@ -343,6 +344,9 @@ func (l *life) Wait(signal <-chan struct{}, limit time.Duration) bool {
 	}
 	return l.waits.wait(signal, limit)
 }
+
+// RTT implements cluster.Surroundings.
+func (l *life) RTT(string) time.Duration { return 2 * l.many.sim.cfg.Delay }
 
 // Cut implements cluster.Surroundings: the connection ends a moment later, as
 // the node may be in the midst of something.

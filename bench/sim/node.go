@@ -117,6 +117,18 @@ func (n *node) look(servers []*server) {
 	}
 }
 
+// scrape reads the engines' metrics, as the pool does.
+func (n *node) scrape(servers []*server) {
+	for number, v := range servers {
+		if b := n.members[number]; b != nil && v.up {
+			b.SetUsage(v.KVUsage(), int64(v.Running()))
+		}
+	}
+}
+
+// scrapeInterval is how often the pool reads the metrics of a backend that works.
+const scrapeInterval = time.Second
+
 // slowStart lets a backend that has come back grow to its whole weight.
 func (n *node) slowStart(l *loop, number int, whole time.Duration) {
 	b, began := n.members[number], l.now

@@ -24,6 +24,7 @@ func newProduct(s *simulation) (*product, error) {
 	if err := p.start(); err != nil {
 		return nil, err
 	}
+	s.loop.every(scrapeInterval, func() { p.node.scrape(s.engines.servers) })
 	s.loop.every(vacuumInterval, func() { p.node.vacuum(s.loop.now) })
 	return p, nil
 }

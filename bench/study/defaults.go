@@ -38,6 +38,7 @@ func knobs() []knob {
 		{"fan half c, per KiB", settings(func(c *sim.Config, v float64) { c.Router.Cost.FanHalf = v }, number, 0.25, 0.5, 1, 2, 4)},
 		{"evict e", settings(func(c *sim.Config, v float64) { c.Router.Cost.Evict = v }, number, 0, 0.05, 0.1, 0.2)},
 		{"queue, bytes", settings(func(c *sim.Config, v float64) { c.Router.Cost.Queue = v }, number, 50_000, 200_000, 1_000_000, 1e12)},
+		{"crowd, bytes", settings(func(c *sim.Config, v float64) { c.Router.Cost.Crowd = v }, number, 0, 2048, 8192)},
 		{"mirror share", settings(func(c *sim.Config, v float64) { c.Router.MirrorShare = v }, number, 0.8, 0.9, 0.95, 1, 1.1)},
 		{"move, bytes", settings(func(c *sim.Config, v float64) { c.Router.Cost.Move = v }, number, 0, 6144, 16384)},
 		{"pressure", settings(func(c *sim.Config, v time.Duration) { c.Router.Cost.Pressure = v }, moment,

@@ -122,5 +122,6 @@ func (w *watcher) publishLoad(load engineLoad) {
 	w.engine.load = load
 	w.mu.Unlock()
 	const most = 1 << 20 // requests; what is beyond is no number to route by
+	w.facts.SetUsage(load.KVUsage, int64(min(load.Running, most)))
 	w.facts.SetBypass(int64(min(load.Running+load.Waiting, most)) - w.pool.slots.Active(w.facts))
 }
