@@ -2,6 +2,7 @@ package world
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -87,7 +88,11 @@ func (c Config) Run(ctx context.Context, what Case) (*Outcome, error) {
 		return nil, fmt.Errorf("%s on %d nodes: %w", what.Policy, what.Nodes, err)
 	}
 	prompt, cached := rec.tokens()
-	o := &Outcome{Case: what, Late: rec.late(), Real: Side{HitRate: float64(cached) / float64(max(prompt, 1)), TTFT: rec.ttft(), Took: rec.took}}
+	late := rec.late()
+	if len(late) == 0 {
+		return nil, errors.New("the workload has no requests")
+	}
+	o := &Outcome{Case: what, Late: late[len(late)*9/10], Real: Side{HitRate: float64(cached) / float64(prompt), TTFT: rec.ttft(), Took: rec.took}}
 	if o.BytesPerToken, err = rec.bytesPerToken(); err != nil {
 		return nil, err
 	}
@@ -96,7 +101,7 @@ func (c Config) Run(ctx context.Context, what Case) (*Outcome, error) {
 		return nil, fmt.Errorf("make the trace: %w", err)
 	}
 	o.Requests = t.Requests()
-	return o, c.simulate(ctx, t, o)
+	return o, c.simulate(ctx, t, late, o)
 }
 
 // world plays the workload in real time.
@@ -125,11 +130,12 @@ func (c Config) world(ctx context.Context, what Case) (*recording, error) {
 }
 
 // simulate fills in the other side.
-func (c Config) simulate(ctx context.Context, t *trace.Trace, o *Outcome) error {
+func (c Config) simulate(ctx context.Context, t *trace.Trace, late []time.Duration, o *Outcome) error {
 	var sum, squares, ttft, took float64
 	n := float64(max(c.Seeds, 1))
 	for i := range int(n) {
-		r, err := sim.Run(ctx, c.simulation(o.Case, uint64(i)+1), t)
+		seed := uint64(i) + 1
+		r, err := sim.Run(ctx, c.simulation(o.Case, seed), restless(t, late, seed))
 		if err != nil {
 			return err
 		}

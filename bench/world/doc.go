@@ -7,7 +7,8 @@
 // real texts, whose turns repeat all that was said before and the answers that the engines gave (play). Their bodies and answers are
 // recorded, and the trace that the simulator plays is made of the recording: the engine's own template and tokenizer say how many
 // tokens each prompt had and name its blocks, so that both caches are asked for the very same blocks (recording). Times of arrival
-// and of thinking are in the trace; when answers came is left to the simulator.
+// and of thinking are in the trace; when answers came is left to the simulator. Each seed has its own small delays, as late as turns
+// were sent in the world (unrest).
 //
 // # What is the same and what is not
 //

@@ -54,15 +54,12 @@ func (r *recording) ttft() time.Duration {
 	return sum / time.Duration(max(n, 1))
 }
 
-// late is how late the latest of nine in ten turns was.
-func (r *recording) late() time.Duration {
+// late is how late turns were, ascending.
+func (r *recording) late() []time.Duration {
 	var all []time.Duration
 	r.each(func(e *exchange) { all = append(all, e.late) })
-	if len(all) == 0 {
-		return 0
-	}
 	slices.Sort(all)
-	return all[len(all)*9/10]
+	return all
 }
 
 // trace is the same workload for the simulator.

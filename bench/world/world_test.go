@@ -152,3 +152,29 @@ data: {"choices":[{"delta":{"content":" c"}}]}
 		}
 	}
 }
+
+// Which request comes first is chance on both sides, and nothing else is changed.
+func TestRestlessTraceIsLateAndTheSame(t *testing.T) {
+	o := Default(1).Workload
+	tr := trace.Tenants(o)
+	late := []time.Duration{time.Millisecond, 9 * time.Millisecond}
+	a, b := restless(tr, late, 1), restless(tr, late, 2)
+	differ := 0
+	for i, s := range tr.Sessions {
+		for j, r := range s.Requests {
+			x, y := a.Sessions[i].Requests[j], b.Sessions[i].Requests[j]
+			if by := x.Think - r.Think; by != late[0] && by != late[1] {
+				t.Fatalf("turn %d of conversation %d is %v late", j, i, by)
+			}
+			if x.Think != y.Think {
+				differ++
+			}
+			if x.PromptTokens != r.PromptTokens || len(x.Names) != len(r.Names) || x.After != r.After {
+				t.Fatalf("turn %d of conversation %d is another", j, i)
+			}
+		}
+	}
+	if differ == 0 {
+		t.Error("two seeds have the same delays")
+	}
+}
