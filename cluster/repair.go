@@ -105,6 +105,8 @@ func (c *Cluster) compare(now time.Duration) {
 		c.compareDue = now + compareEvery/2 + time.Duration(c.cfg.Rand()%uint64(compareEvery))
 		if len(peers) > 0 {
 			routine = int(c.cfg.Rand() % uint64(len(peers)))
+			// What of loads was lost on the way is told again by the way.
+			c.retell(peers[routine])
 		}
 	}
 	stats := c.cfg.Map.Stats()

@@ -35,6 +35,15 @@ func (c *Cluster) encodeSubtotals(list []ledger.Subtotal, complete bool) []byte 
 	return b
 }
 
+// retell has all subtotals told to a peer with the next news, and what is held
+// there even if that is nothing.
+func (c *Cluster) retell(p *peer) {
+	p.mu.Lock()
+	p.subtotals, p.told = true, true
+	p.mu.Unlock()
+	nudge(c.stir)
+}
+
 // hearSubtotals takes what a peer holds.
 func (c *Cluster) hearSubtotals(p *peer, r *wire.Reader) {
 	complete, n := r.Subtotals()

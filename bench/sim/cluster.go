@@ -212,6 +212,7 @@ type life struct {
 	number int
 	name   string
 	node   *node
+	ledger *ledger.Ledger
 	step   *cluster.Stepped
 	waits  waits
 	news   *event // when news is told next
@@ -227,12 +228,12 @@ func (m *many) newLife(number int) (*life, error) {
 		return nil, fmt.Errorf("make block map: %w", err)
 	}
 	m.boots++
-	l := &life{many: m, number: number, name: nodeName(number), waits: waits{tasks: m.tasks}}
+	l := &life{many: m, number: number, name: nodeName(number), ledger: ledger.New(), waits: waits{tasks: m.tasks}}
 	l.news = &event{place: absent, do: l.tellNews}
 	cfg := s.nodeConfig(number)
 	l.step, err = cluster.NewStepped(cluster.Config{
 		Node: l.name, Cluster: clusterName, Boot: m.boots, BlockSize: cfg.router.BlockSize, HashKey: chain.DeriveKey(clusterName),
-		NewsEvery: s.cfg.News, Ledger: ledger.New(), Map: blocks, Now: cfg.router.Now, Rand: cfg.router.Rand,
+		NewsEvery: s.cfg.News, Ledger: l.ledger, Map: blocks, Now: cfg.router.Now, Rand: cfg.router.Rand,
 	}, l)
 	if err != nil {
 		return nil, err

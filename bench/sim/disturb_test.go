@@ -146,5 +146,10 @@ func TestEveryRequestEndsOnceInAnySchedule(t *testing.T) {
 		if p, ok := s.gate.(*product); ok && p.ledger.Held() != 0 {
 			t.Fatalf("%d reservations are left", p.ledger.Held())
 		}
+		if m, ok := s.gate.(*many); ok {
+			if why := m.atRest(); why != "" {
+				t.Fatal(why)
+			}
+		}
 	})
 }

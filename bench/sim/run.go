@@ -66,8 +66,13 @@ func (s *simulation) newGateway() (gateway, error) {
 
 // play lets time pass until every request is over.
 func (s *simulation) play(ctx context.Context) error {
-	s.loop.every(sampleInterval, s.figures.sample)
 	defer s.gate.close()
+	return s.playOpen(ctx)
+}
+
+// playOpen leaves the gateway as it is then.
+func (s *simulation) playOpen(ctx context.Context) error {
+	s.loop.every(sampleInterval, s.figures.sample)
 	s.disturb()
 	s.clients.begin()
 	if err := s.loop.run(ctx, func() bool { return s.clients.left == 0 }); err != nil {
