@@ -2,6 +2,7 @@ package study
 
 import (
 	"kvca/bench/report"
+	"kvca/bench/rival"
 	"kvca/bench/sim"
 )
 
@@ -35,6 +36,14 @@ func fleetCase(policy string, nodes int) Case {
 	return c.on(nodes)
 }
 
+// sharedMap is SMG's rule with what its gateways have sent where known to all, as
+// an index service or a feed of placements makes it.
+func sharedMap() Case {
+	c := fleetCase("smg", fleetNodes)
+	c.Config.Sharing, c.Config.Delay = rival.Map, sharedDelay
+	return c
+}
+
 func fleet() Experiment {
 	rivals := []string{"smg", "llm-d"}
 	e := Experiment{
@@ -45,6 +54,7 @@ func fleet() Experiment {
 	for _, policy := range rivals {
 		e.Cases = append(e.Cases, fleetCase(policy, fleetNodes))
 	}
+	e.Cases = append(e.Cases, sharedMap())
 	e.Show = func(page *Page, r *Results) {
 		t := &report.Table{Header: []string{"policy", "nodes", "cached share", "load CoV", servedCoV.Name, ttftMean.Name, kept.Name, peerRate.Name}}
 		row := func(name string, c Case) {
@@ -56,6 +66,7 @@ func fleet() Experiment {
 		for _, policy := range rivals {
 			row(policy+", nothing shared", fleetCase(policy, fleetNodes))
 		}
+		row("smg, map shared after 50 ms", sharedMap())
 		for _, p := range smgPublished {
 			t.Add("SMG's own figures: "+p.design, fleetNodes, decimals3(p.cached), "", decimals3(p.cov), "", "", "")
 		}
