@@ -58,7 +58,7 @@ func (c *clients) begin() {
 		c.await()
 		return
 	}
-	for range c.trace.Lanes {
+	for range min(c.trace.Lanes, len(c.trace.Sessions)) {
 		c.startNext()
 	}
 }
