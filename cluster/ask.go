@@ -111,18 +111,24 @@ func (s *calls) deliver(granted bool, r *wire.Reader) {
 func (a *attempt) ask(ctx context.Context, place int, bound float64) (g ledger.Grant, done bool, why string) {
 	c, p, k := a.c, a.v.peers[place], a.s.call
 	now := c.cfg.Now()
-	switch {
-	case p == nil || p.connected() == nil:
+	if p == nil {
 		return g, false, whyDown
+	}
+	far, tooFar := p.far()
+	switch {
+	case p.connected() == nil:
+		return g, false, whyDown
+	case tooFar:
+		return g, false, whyTimeout
 	case p.patience.hung(now):
 		return g, false, whyHung
 	case now >= a.end:
 		return g, false, whyTimeout
 	}
-	limit := min(p.patience.limit(c.cfg.OwnerBudget), a.end-now)
-	if far := p.far(); far > limit {
-		limit, a.end = far, max(a.end, now+far)
+	if far > a.end-now && !a.extended {
+		a.end, a.extended = now+2*far, true // once: further owners share what is left
 	}
+	limit := min(max(p.patience.limit(c.cfg.OwnerBudget), far), a.end-now)
 	a.question(bound)
 	if !p.calls.begin(p, a.o.ID, k, a.s.frame) {
 		return g, false, whyBusy

@@ -83,11 +83,12 @@ func (a *attempt) clear() (index int, ok bool) {
 
 // attempt is one reservation in the making.
 type attempt struct {
-	c   *Cluster
-	v   *view
-	o   *ledger.Order
-	s   *scratch
-	end time.Duration // when no owner is waited for any more
+	c        *Cluster
+	v        *view
+	o        *ledger.Order
+	s        *scratch
+	end      time.Duration // when no owner is waited for any more
+	extended bool          // a far owner has been waited for
 	// uncertain did not answer in time and may have booked the request.
 	uncertain *peer
 }

@@ -19,18 +19,20 @@ const (
 // is worth more than the wait.
 const trust = 8
 
-// farthest bounds what a long way to an owner is good for.
+// farthest bounds what the way to an owner may take.
 const farthest = 250 * time.Millisecond
 
 // far is how long a question to a peer is waited for at least: twice the time that
 // a ping took. Where nodes are further apart than the budget, the alternative
-// would be never to ask, which costs more than the way.
-func (p *peer) far() time.Duration {
+// would be never to ask, which costs more than the way. An owner that is too far is
+// not asked.
+func (p *peer) far() (wait time.Duration, tooFar bool) {
 	l := p.connected()
 	if l == nil {
-		return 0
+		return 0, false
 	}
-	return min(2*l.RTT(), farthest)
+	rtt := l.RTT()
+	return min(2*rtt, farthest), rtt > farthest
 }
 
 // patience is what this node has with an owner that does not answer in time.

@@ -79,6 +79,8 @@ func (b *Backend) Bypass() int64 { return b.bypass.Load() }
 const (
 	crowded = 0.5
 	full    = 0.9
+	// mostRunning is more than any engine runs at once.
+	mostRunning = 1 << 20
 )
 
 // SetUsage records what share of its cache the engine has in use, 0 to 1, for how
@@ -86,7 +88,7 @@ const (
 func (b *Backend) SetUsage(usage float64, running int64) {
 	room := int64(0)
 	if usage > crowded && running > 0 {
-		room = max(int64(full*float64(running)/min(usage, 1)), 1)
+		room = max(int64(full*float64(min(running, mostRunning))/min(usage, 1)), 1)
 	}
 	b.room.Store(room)
 }

@@ -114,7 +114,7 @@ func (q *question) beyondRoom(b *Backend) int64 {
 	if room == 0 {
 		return 0
 	}
-	return max(q.router.loads.Load(b.Slot).Active+1-room, 0)
+	return max(q.router.loads.Load(b.Slot).Active+b.Bypass()+1-room, 0)
 }
 
 // sampled is how many of the eligible are looked at for the mean load.

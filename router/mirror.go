@@ -28,43 +28,47 @@ func (r *Router) observe(t *Ticket, prompt, cached int64) {
 		return
 	}
 	t.model.learnRatio(t.bytes, prompt)
-	ratio := t.model.bytesPerToken()
-	r.resize(t.Backend, ratio)
-	predicted := float64(t.Decision.MatchedBlocks) * float64(r.cfg.BlockSize) / ratio
-	r.metrics.tokens(cached, min(int64(predicted), prompt))
-	r.learnMirror(t.Backend, int64(predicted), cached)
+	r.resize(t.Backend, t.model.bytesPerToken())
+	// By the prompt's own ratio: texts differ more than models do.
+	predicted := min(int64(float64(t.Decision.MatchedBlocks*r.cfg.BlockSize)*float64(prompt)/float64(max(t.bytes, 1))), prompt)
+	r.metrics.tokens(cached, predicted)
+	r.learnMirror(t.Backend, predicted, cached, int64(len(t.chain)))
 }
 
 // How the size of a cache is learned that nobody tells: each prompt of which the
-// engine had less than was believed makes its mirror smaller, and each that was
-// there as believed, while the mirror is full, a little larger. It settles where
-// about one in seventeen is believed in for too long, which comes within a tenth of
-// knowing the size.
+// engine had less than was believed makes its mirror smaller, each that was
+// there as believed, while the mirror is full, a little larger, and each of which
+// there was more than believed as much larger as the first makes it smaller. It
+// settles where about one in seventeen is believed in for too long, which comes
+// within a tenth of knowing the size.
 const (
-	smallEvidence = 256  // tokens: of shorter matches the ratio says too little
-	asBelieved    = 0.9  // share of the predicted tokens that must have been there
-	shrinkBy      = 32   // a part of the mirror, as growBy
-	growBy        = 512  //
-	leastMirror   = 1024 // bytes: below it nothing could be learned any more
+	smallEvidence = 256 // tokens: of fewer, blocks that are not complete say as much
+	asBelieved    = 0.9 // share of the predicted tokens that must have been there
+	shrinkBy      = 32  // a part of the mirror, as growBy
+	growBy        = 512
+	leastPrompts  = 16 // of the size of this one: with fewer nothing is learned any more
 )
 
 // learnMirror corrects the mirror of a backend of unknown size.
-func (r *Router) learnMirror(b *Backend, predicted, cached int64) {
-	if b.cacheTokens.Load() != 0 || cached < 0 || predicted < smallEvidence {
+// A prompt is so many blocks long; predicted and cached are in tokens.
+func (r *Router) learnMirror(b *Backend, predicted, cached, blocks int64) {
+	if b.cacheTokens.Load() != 0 || cached < 0 || max(predicted, cached) < smallEvidence {
 		return
 	}
 	was := b.mirror.Load()
-	if float64(cached) >= asBelieved*float64(predicted) {
-		if _, full := r.locations.Age(b.Slot, r.now()); full {
-			r.setMirror(b, was, was+was/growBy+1)
+	_, full := r.locations.Age(b.Slot, r.now())
+	switch {
+	case float64(cached) < asBelieved*float64(predicted):
+		size := was
+		if size == 0 {
+			size = int64(r.locations.Held(b.Slot))
 		}
-		return
+		r.setMirror(b, was, max(size-size/shrinkBy-1, min(leastPrompts*blocks, max(size, was)), leastPrompts))
+	case full && cached-predicted >= smallEvidence:
+		r.setMirror(b, was, was+was/shrinkBy+1)
+	case full:
+		r.setMirror(b, was, was+was/growBy+1)
 	}
-	size := was
-	if size == 0 {
-		size = int64(r.locations.Held(b.Slot))
-	}
-	r.setMirror(b, was, max(size-size/shrinkBy-1, int64(leastMirror/r.cfg.BlockSize)+1))
 }
 
 // setMirror changes the mirror, unless somebody else has done so meanwhile.

@@ -433,6 +433,43 @@ func TestTheMirrorLearnsTheSizeOfACache(t *testing.T) {
 	}
 }
 
+// Texts of many bytes a token and of few are no evidence against each other, and a
+// mirror that an engine's lies have made small grows again.
+func TestALearnedMirrorSurvivesMixedTextsAndLies(t *testing.T) {
+	g := newRig(t, 1, nil)
+	slot := g.members[0].Slot
+	prompts := make([]*Request, 50)
+	for i := range prompts {
+		prompts[i] = request(cbr.Bootstrap, text(i, 512*20))
+	}
+	ask := func(i int, cached func(all int64) int64) {
+		req := prompts[i%len(prompts)]
+		tokens := req.Bytes * 10 / int64(25+20*(i%2)) // 2.5 or 4.5 bytes a token
+		ticket := g.route(req)
+		ticket.Begin()
+		ticket.Observe(tokens, cached(tokens))
+		ticket.Close()
+		g.clock += time.Millisecond
+	}
+	all := func(n int64) int64 { return n }
+	for i := range 5000 {
+		ask(i, all)
+	}
+	if held := g.blocks.Held(slot); held < 50*20 {
+		t.Errorf("%d of %d blocks are believed in of an endless cache", held, 50*20)
+	}
+	for i := range 2000 {
+		ask(i%2, func(int64) int64 { return 0 })
+	}
+	small := g.blocks.Held(slot)
+	for i := range 20_000 {
+		ask(i, all)
+	}
+	if held := g.blocks.Held(slot); held < 50*20 {
+		t.Errorf("%d of %d blocks are believed in long after an engine that said nothing was cached; %d then", held, 50*20, small)
+	}
+}
+
 // lru is an engine's cache in whole prompts, the least recently used out first.
 type lru struct {
 	blocks int

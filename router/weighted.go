@@ -31,7 +31,7 @@ func (p weighted) order(q *question) {
 		return
 	}
 	for i, held := range q.held {
-		q.offer(i, -p.w.Cache*float64(held)/float64(q.req.Bytes))
+		q.offer(i, -p.w.Cache*float64(held)/float64(max(q.req.Bytes, 1)))
 	}
 	if _, most := q.loadRange(); most > 0 {
 		q.order.LoadScale = p.w.Load / most

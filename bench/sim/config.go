@@ -169,6 +169,9 @@ func checkTrace(t *trace.Trace) error {
 	if t == nil || t.Requests() == 0 {
 		return errors.New("the trace has no requests")
 	}
+	if t.Lanes < 0 {
+		return fmt.Errorf("%d lanes: want 1 or more, or 0 for an open loop", t.Lanes)
+	}
 	for i := range t.Sessions {
 		for j := range t.Sessions[i].Requests {
 			if after := t.Sessions[i].Requests[j].After; after < -1 || after >= j {

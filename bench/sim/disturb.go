@@ -47,6 +47,9 @@ func (k Kind) String() string {
 
 func (k Kind) ofNode() bool { return k == KillNode || k == StartNode }
 
+// latest bounds when something happens, and how long it lasts.
+const latest = 10_000 * time.Hour
+
 func (d *Disturbance) check(nodes, backends int) error {
 	most := backends
 	if d.Kind.ofNode() {
@@ -57,8 +60,8 @@ func (d *Disturbance) check(nodes, backends int) error {
 		return fmt.Errorf("%v: want one of the kinds", d.Kind)
 	case d.Target < 0 || d.Target >= most:
 		return fmt.Errorf("%v %d: want 0 to %d", d.Kind, d.Target, most-1)
-	case d.At < 0 || d.Down < 0:
-		return fmt.Errorf("%v at %v, down for %v: want 0s or more", d.Kind, d.At, d.Down)
+	case d.At < 0 || d.Down < 0 || d.At > latest || d.Down > latest:
+		return fmt.Errorf("%v at %v, down for %v: want 0s to %v", d.Kind, d.At, d.Down, latest)
 	}
 	return nil
 }
