@@ -90,6 +90,9 @@ func nodes() Experiment {
 		for _, m := range []Metric{ttftMean, hitRate, loadCoV} {
 			panel := Panel{X: "nodes", Y: m.Name, LogX: true, LogY: m.Name == ttftMean.Name, Ticks: nodeCounts}
 			for _, t := range teams() {
+				if t.news != 0 {
+					continue // it lies on the line before
+				}
 				panel.Lines = append(panel.Lines, lines(r, []string{t.name}, nodeCounts, m, func(_ string, x float64) Case { return t.on(int(x)) })...)
 			}
 			page.Show("nodes-"+fileName(m), Figure{Title: m.quantity() + " against nodes", Panels: []Panel{panel}})

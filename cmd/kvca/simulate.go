@@ -37,15 +37,21 @@ func simulateCommand() *cli.Command {
 		Description: "Plays the requests of a trace file or of a generated workload against this gateway's own routing code, or another\n" +
 			"router's rule, in front of simulated engines: an hour of traffic takes seconds, and the same seed gives the same\n" +
 			"figures. Needs no engine and no GPU.\n\n" +
+			"HIT is the share of prompt tokens that engines had cached, FOLLOW-UP HIT the same of later turns, KEPT the share of\n" +
+			"later turns that went where the turn before went; TTFT is from the gateway to the client's first token; LOAD COV is\n" +
+			"the standard deviation of requests under way over their mean, MAX/MEAN the busiest backend's computed tokens over the\n" +
+			"mean; PEER B/S is what one node sends to others; DEGRADED are decisions without the word of a backend's owner.\n\n" +
+			"Workloads: tenants, twenty tenants' conversations with a system prompt of 8,000 tokens each; ladder37 and ladder73,\n" +
+			"llm-d's cases of shared prefixes that take 37 and 73 % of the caches; burst, 200 questions about one document.\n\n" +
 			"Policies: " + strings.Join(sim.Policies(), ", ") + ".",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "trace", Usage: "`FILE` to play, .jsonl or .jsonl.gz: Mooncake requests, or agent sessions"},
 			&cli.StringFlag{Name: "workload", Usage: "`WORKLOAD` to generate where there is no file: " + strings.Join(workloadNames(), ", ")},
-			&cli.StringSliceFlag{Name: "policy", Usage: "`NAME` of a policy or of another router; repeatable, one run each", Value: cli.NewStringSlice("cost")},
+			&cli.StringSliceFlag{Name: "policy", Usage: "`NAME` of a policy or of another router's rule; repeatable or with commas, one run each", Value: cli.NewStringSlice("cost")},
 			&cli.IntFlag{Name: "nodes", Usage: "`N` nodes that route as one", Value: 1},
 			&cli.IntFlag{Name: "backends", Usage: "`N` simulated backends", Value: 8},
 			&cli.StringFlag{Name: "profile", Usage: "`PROFILE` of the backends: 8b, 32b or 70b", Value: "70b"},
-			&cli.Float64Flag{Name: "speed", Usage: "requests come `X` times as fast", Value: 1},
+			&cli.Float64Flag{Name: "speed", Usage: "requests come `X` times as fast; a generated workload has as many more of them", Value: 1},
 			&cli.Uint64Flag{Name: "seed", Usage: "`SEED` of all that is left to chance", Value: 1},
 			&cli.DurationFlag{Name: "delay", Usage: "`DURATION` between two nodes, one way", Value: time.Millisecond},
 			&cli.StringFlag{Name: "sharing", Usage: "`WHAT` another router's nodes tell each other: nothing, map or map-and-loads", Value: "nothing"},
@@ -79,6 +85,9 @@ var sharings = map[string]rival.Sharing{"nothing": rival.Nothing, "map": rival.M
 const (
 	maxSimulatedSpeed = 1000
 	maxSimulatedDelay = 10 * time.Second
+	// maxGeneratedSpeed bounds what is generated to some hundreds of MB.
+	maxGeneratedSpeed    = 50
+	maxSimulatedSessions = 1 << 20
 )
 
 // check returns all that is wrong with the settings.
@@ -103,7 +112,9 @@ func (s *simulateSettings) check() error {
 	want(s.speed >= 0.01 && s.speed <= maxSimulatedSpeed, "speed", "%v: want 0.01 to %d", s.speed, maxSimulatedSpeed)
 	want(s.delay >= 0 && s.delay <= maxSimulatedDelay, "delay", "%v: want 0s to %v", s.delay, maxSimulatedDelay)
 	want(sharing, "sharing", "%q: want nothing, map or map-and-loads", s.sharing)
-	want(s.sessions >= 0, "sessions", "%d: want 1 or more, or 0 for 64", s.sessions)
+	want(s.sessions >= 0 && s.sessions <= maxSimulatedSessions, "sessions", "%d: want 1 to %d, or 0 for 64", s.sessions, maxSimulatedSessions)
+	want(s.maxThink == 0 || s.file != "", "max-think", "%v: a generated workload has its own: want --trace with it, or none", s.maxThink)
+	want(s.workload == "" || s.speed <= maxGeneratedSpeed, "speed", "%v: a generated workload grows with it: want at most %d", s.speed, maxGeneratedSpeed)
 	want(s.sessions == 0 || s.file != "", "sessions", "%d: a generated workload has a rate: want --trace with it, or none", s.sessions)
 	want(s.maxThink >= 0, "max-think", "%v: want 0s or more", s.maxThink)
 	want(s.limit >= 0, "limit", "%d: want 1 or more, or 0 for all", s.limit)
@@ -134,12 +145,12 @@ func (s *simulateSettings) config(policy string) (sim.Config, error) {
 // simulate runs the policies one after the other. JSON comes as they end, the
 // table with the last.
 func simulate(c *cli.Context, s *simulateSettings) error {
-	ctx, stop := untilSignal(c.Context, slog.New(slog.DiscardHandler))
-	defer stop()
-	t, err := s.open()
+	t, err := s.open() // a signal ends the process, as nothing is to be tidied up yet
 	if err != nil {
 		return fmt.Errorf("simulate: %w", err)
 	}
+	ctx, stop := untilSignal(c.Context, slog.New(slog.DiscardHandler))
+	defer stop()
 	var results []*sim.Result
 	for _, policy := range s.policies {
 		cfg, err := s.config(policy)

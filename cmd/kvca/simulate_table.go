@@ -11,24 +11,25 @@ import (
 
 // writeResults writes what was played, and a line for each run.
 func writeResults(out io.Writer, s *simulateSettings, t *trace.Trace, results []*sim.Result) error {
-	fmt.Fprintf(out, "%s: %d requests; %s, %s of profile %s, seed %d\n\n",
-		t.Name, t.Requests(), count(s.nodes, "node"), count(s.backends, "backend"), s.profile, s.seed)
+	fmt.Fprintf(out, "%s: %s; %s, %s of profile %s, seed %d\n\n",
+		t.Name, count(t.Requests(), "request"), count(s.nodes, "node"), count(s.backends, "backend"), s.profile, s.seed)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "POLICY\tHIT\tFOLLOW-UP HIT\tKEPT\tTTFT MEAN\tP50\tP90\tP99\tLOAD COV\tMAX/MEAN\tPEER B/S\tDEGRADED\tFAILED\tWALL\t")
 	for _, r := range results {
-		fmt.Fprintf(w, "%s\t%.3f\t%.3f\t%s\t%.3f s\t%.3f s\t%.3f s\t%.3f s\t%.3f\t%.3f\t%.0f\t%d\t%d\t%.1f s\t\n",
-			r.Policy, r.HitRate, r.FollowUpHitRate, kept(r), r.TTFT.Mean, r.TTFT.P50, r.TTFT.P90, r.TTFT.P99,
-			r.LoadCoV, r.MaxMeanComputed, r.PeerBytesPerS, r.Degraded, r.Failed, r.WallS)
+		fmt.Fprintf(w, "%s\t%.3f\t%s\t%s\t%.3f s\t%.3f s\t%.3f s\t%.3f s\t%s\t%.3f\t%.0f\t%d\t%d\t%.1f s\t\n",
+			r.Policy, r.HitRate, figure(r.FollowUpHitRate), figure(r.Kept), r.TTFT.Mean, r.TTFT.P50, r.TTFT.P90, r.TTFT.P99,
+			figure(r.LoadCoV), r.MaxMeanComputed, r.PeerBytesPerS, r.Degraded, r.Failed, r.WallS)
 	}
 	return w.Flush()
 }
 
-// kept is a dash where the trace does not say what a follow-up follows.
-func kept(r *sim.Result) string {
-	if r.Kept == 0 {
+// figure is a dash where there was nothing to measure: no follow-ups, no word in
+// the trace of what they follow, never a request a backend.
+func figure(x float64) string {
+	if x == 0 {
 		return "-"
 	}
-	return fmt.Sprintf("%.3f", r.Kept)
+	return fmt.Sprintf("%.3f", x)
 }
 
 // count is a number of things for people.
