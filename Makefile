@@ -56,6 +56,7 @@ bench: build ## Benchmark the core, and the gateway's CPU beside a bare Go rever
 	$(GO) run ./bench/run affinity -gateways kvca,kvca-two-phase,kvca-round-robin -out $(STAMP)-affinity.txt
 	$(GO) run ./bench/run memory -gateways kvca -out $(STAMP)-memory.txt
 	$(GO) run ./bench/run leavers -out $(STAMP)-leavers.txt
+	$(GO) run ./bench/run world -out $(STAMP)-world.txt
 
 .PHONY: bench-cluster
 bench-cluster: build ## Measure what a cluster costs, keeps and survives.

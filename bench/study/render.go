@@ -13,7 +13,7 @@ func render(list []Experiment, pages []Page, r *Results, notes string) string {
 	for i := range list {
 		e := &list[i]
 		runs, wanted, seconds := r.of(e)
-		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n`go run ./bench/run study -only %s`: %d of %d runs, %.0f s of one core.\n\n",
+		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n`go run ./bench/run study -only %s`: %d of %d runs, %.0f s of workers' time.\n\n",
 			e.Name, e.Question, e.Name, runs, wanted, seconds)
 		b.WriteString(pages[i].text.String())
 		b.WriteString(sentences(pages[i].verdicts))
