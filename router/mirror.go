@@ -46,7 +46,7 @@ const (
 	asBelieved    = 0.9 // share of the predicted tokens that must have been there
 	shrinkBy      = 32  // a part of the mirror, as growBy
 	growBy        = 512
-	leastPrompts  = 16 // of the size of this one: with fewer nothing is learned any more
+	leastMirror   = 16 // blocks
 )
 
 // learnMirror corrects the mirror of a backend of unknown size.
@@ -63,7 +63,8 @@ func (r *Router) learnMirror(b *Backend, predicted, cached, blocks int64) {
 		if size == 0 {
 			size = int64(r.locations.Held(b.Slot))
 		}
-		r.setMirror(b, was, max(size-size/shrinkBy-1, min(leastPrompts*blocks, max(size, was)), leastPrompts))
+		// At least this prompt is there: it has just been computed.
+		r.setMirror(b, was, max(size-size/shrinkBy-1, blocks, leastMirror))
 	case full && cached-predicted >= smallEvidence:
 		r.setMirror(b, was, was+was/shrinkBy+1)
 	case full:

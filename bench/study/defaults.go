@@ -171,11 +171,12 @@ func knobSentence(k knob, best, own int, means []float64) string {
 		k.name, k.values[best].label, percent(means[best]/means[own]-1), k.values[own].label, edge)
 }
 
-// relative is a setting's mean TTFT over the default's, column by column.
+// relative is a setting's mean TTFT over the default's of the same seeds, column by column.
 func relative(r *Results, s setting) []float64 {
 	var values []float64
 	eachColumn(func(p place, _ string, share float64) {
-		values = append(values, r.Of(s.at(p, share)).Mean(ttftMean)/r.Of(setting{}.at(p, share)).Mean(ttftMean))
+		_, change, _ := r.Of(s.at(p, share)).change(r.Of(setting{}.at(p, share)), ttftMean)
+		values = append(values, 1+change) // of the one seed that both have
 	})
 	return values
 }
