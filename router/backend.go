@@ -40,6 +40,7 @@ type Backend struct {
 
 	room        atomic.Int64 // requests that its cache holds at once, 0 for no matter
 	cacheTokens atomic.Int64 // size of its KV cache, 0 unknown
+	learned     atomic.Int64 // when an observation last counted for its mirror, 0 never
 	mirror      atomic.Int64 // bound on its locations in blocks, 0 none
 }
 

@@ -1,5 +1,7 @@
 package router
 
+import "time"
+
 // SetCache tells how many tokens b's KV cache holds; 0 means unknown, and then
 // the size of its mirror is learned from what the engine reports of prompts, if
 // it does, and otherwise bounded only by the time its locations stay unused.
@@ -47,6 +49,9 @@ const (
 	shrinkBy      = 32  // a part of the mirror, as growBy
 	growBy        = 512
 	leastMirror   = 16 // blocks
+	// learnEvery is the time between two observations that count: an engine that has
+	// dropped its cache has less of every prompt for a while, whatever it holds.
+	learnEvery = 500 * time.Millisecond
 )
 
 // learnMirror corrects the mirror of a backend of unknown size.
@@ -55,8 +60,12 @@ func (r *Router) learnMirror(b *Backend, predicted, cached, blocks int64) {
 	if b.cacheTokens.Load() != 0 || cached < 0 || max(predicted, cached) < smallEvidence {
 		return
 	}
+	now, last := r.now(), b.learned.Load()
+	if last != 0 && now-time.Duration(last) < learnEvery || !b.learned.CompareAndSwap(last, int64(max(now, 1))) {
+		return
+	}
 	was := b.mirror.Load()
-	_, full := r.locations.Age(b.Slot, r.now())
+	_, full := r.locations.Age(b.Slot, now)
 	switch {
 	case float64(cached) < asBelieved*float64(predicted):
 		size := was

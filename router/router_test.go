@@ -426,7 +426,7 @@ func TestTheMirrorLearnsTheSizeOfACache(t *testing.T) {
 		ticket.Begin()
 		ticket.Observe(int64(req.Bytes/4), int64(engine.touch(req.Chain)*512/4))
 		ticket.Close()
-		g.clock += time.Millisecond
+		g.clock += learnEvery
 	}
 	if held := g.blocks.Held(slot); held < cacheBlocks*3/4 || held > cacheBlocks*4/3 {
 		t.Errorf("%d locations are believed in, of a cache of %d blocks", held, cacheBlocks)
@@ -449,7 +449,7 @@ func TestALearnedMirrorSurvivesMixedTextsAndLies(t *testing.T) {
 		ticket.Begin()
 		ticket.Observe(tokens, cached(tokens))
 		ticket.Close()
-		g.clock += time.Millisecond
+		g.clock += learnEvery
 	}
 	all := func(n int64) int64 { return n }
 	for i := range 5000 {

@@ -7,7 +7,7 @@ import (
 
 // maxCached bounds the entries of each part of a backend's pretended cache; a
 // part that is full starts anew.
-const maxCached = 4096
+const maxCached = 1 << 16
 
 // bytesPerToken is what a token is taken to be, as in ordinary English chats.
 const bytesPerToken = 4
