@@ -154,7 +154,7 @@ func TestFollowUpsStayOverManyNodes(t *testing.T) {
 						w.net.SetStreams(100*time.Microsecond, 100*time.Microsecond)
 						w.start(nodes, 0, nil)
 						w.eventually("together", 10*time.Second, w.together)
-						k, m := w.talks(w.fronts(8), 200, c.atOnce, c.shared, c.turn)
+						k, m := w.talks(w.fronts(8), 400, c.atOnce, c.shared, c.turn)
 						kept, most = append(kept, k), append(most, m)
 						for _, n := range w.nodes {
 							if d := n.c.count.degraded.Load(); d > 0 {
