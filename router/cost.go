@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	"kvca/state"
 	"kvca/state/cbr"
 )
 
@@ -92,15 +93,22 @@ func (p costPolicy) order(q *question) {
 	d.prepare(q, p.c)
 	// Somebody served the turn before, if more is held than what is shared.
 	own := q.req.Phase == cbr.FollowUp && q.longest > d.sharedBytes
-	for i, b := range q.eligible {
-		held, level := q.held[i], q.pressure(b, p.c.Pressure)
+	for i := range q.facts {
+		f, held, level := &q.facts[i], q.held[i], 0
+		if f.mirrored {
+			level = q.pressure(f.slot, p.c.Pressure)
+		}
 		cost := d.alone(held)
 		if held < d.sharedBytes {
 			cost += d.tail(level, held)
 		}
-		cost *= 1 + p.c.Evict*float64(level)/levels
-		cost += p.c.Crowd * float64(q.beyondRoom(b))
-		cost += p.c.Slow * (q.facts[i].slowness - 1) * float64(q.novel(held))
+		if level > 0 {
+			cost *= 1 + p.c.Evict*float64(level)/levels
+		}
+		if f.room > 0 {
+			cost += p.c.Crowd * float64(q.beyondRoom(f))
+		}
+		cost += p.c.Slow * (f.slowness - 1) * float64(q.novel(held))
 		if own && held < q.longest {
 			cost += p.c.Move
 		}
@@ -108,13 +116,10 @@ func (p costPolicy) order(q *question) {
 	}
 }
 
-// beyondRoom is how many requests b would have beyond those that its cache holds.
-func (q *question) beyondRoom(b *Backend) int64 {
-	room := b.room.Load()
-	if room == 0 {
-		return 0
-	}
-	return max(q.router.loads.Load(b.Slot).Active+b.Bypass()+1-room, 0)
+// beyondRoom is how many requests a backend would have beyond those that its cache
+// holds.
+func (q *question) beyondRoom(f *fact) int64 {
+	return max(q.router.loads.Load(f.slot).Active+f.bypass+1-f.room, 0)
 }
 
 // sampled is how many of the eligible are looked at for the mean load.
@@ -141,8 +146,8 @@ func (q *question) meanNovel() float64 {
 const levels = 64
 
 // pressure is p(b) in levels.
-func (q *question) pressure(b *Backend, scale time.Duration) int {
-	age, full := q.router.locations.Age(b.Slot, q.now)
+func (q *question) pressure(s state.Slot, scale time.Duration) int {
+	age, full := q.router.locations.Age(s, q.now)
 	if !full {
 		return 0
 	}

@@ -40,7 +40,9 @@ type question struct {
 type fact struct {
 	slowness float64
 	bypass   int64
+	room     int64 // requests that its cache holds at once, 0 for no matter
 	slot     state.Slot
+	mirrored bool // its mirror has a bound, and may be full
 }
 
 // chainBlocks is the number of blocks that may be matched.
@@ -161,5 +163,5 @@ func (q *question) take(b *Backend) {
 	}
 	q.place[b.Slot] = int32(len(q.eligible))
 	q.eligible = append(q.eligible, b)
-	q.facts = append(q.facts, fact{slowness: b.slowness(), bypass: b.Bypass(), slot: b.Slot})
+	q.facts = append(q.facts, fact{slowness: b.slowness(), bypass: b.Bypass(), slot: b.Slot, room: b.room.Load(), mirrored: b.mirror.Load() != 0})
 }
