@@ -7,6 +7,7 @@ import (
 	"kvca/router"
 	"kvca/state/cbr"
 	"kvca/state/chain"
+	"kvca/state/ring"
 )
 
 // unitBytes is how many bytes of CBR one name of the trace stands for.
@@ -51,7 +52,7 @@ func blocksOf(names []uint64, blockSize int) []uint64 {
 	list := make([]uint64, 0, len(names)*parts)
 	for _, name := range names {
 		for part := range uint64(parts) {
-			list = append(list, spread(name^spread(part)))
+			list = append(list, ring.Mix(name^ring.Mix(part)))
 		}
 	}
 	return list
@@ -67,13 +68,4 @@ func marksOf(marks []trace.Mark, blockSize int) []chain.Mark {
 		}
 	}
 	return list[max(len(list)-maxMarks, 0):]
-}
-
-// spread is splitmix64's finisher: a bijection after which every bit depends on
-// all.
-func spread(x uint64) uint64 {
-	x += 0x9e3779b97f4a7c15
-	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
-	x = (x ^ x>>27) * 0x94d049bb133111eb
-	return x ^ x>>31
 }

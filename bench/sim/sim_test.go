@@ -13,6 +13,7 @@ import (
 	"kvca/bench/engine"
 	"kvca/bench/rival"
 	"kvca/bench/trace"
+	"kvca/state/ring"
 )
 
 // round is a profile whose steps can be worked out by hand.
@@ -22,9 +23,9 @@ var round = engine.Profile{
 
 // names are those of n units of one prompt.
 func names(prompt uint64, n int) []uint64 {
-	list, before := make([]uint64, n), spread(prompt)
+	list, before := make([]uint64, n), ring.Mix(prompt)
 	for i := range list {
-		before = spread(before + uint64(i))
+		before = ring.Mix(before + uint64(i))
 		list[i] = before
 	}
 	return list
