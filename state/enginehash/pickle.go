@@ -58,12 +58,11 @@ func (pickle) block(dst, parent []byte, tokens []uint32, extras []extra, untagge
 	p.memoize()
 	p.beginTuple(len(tokens))
 	for _, t := range tokens {
-		p.boundary()
 		p.int(int64(t))
 	}
 	p.endTuple(len(tokens))
-	p.boundary()
 	if len(extras) == 0 {
+		p.boundary()
 		p.b = append(p.b, pickleNone)
 	} else {
 		p.beginTuple(len(extras))
@@ -109,10 +108,12 @@ func (p *pickler) mediaTag() {
 		p.str(tagMedia)
 		return
 	}
+	p.boundary()
 	p.b = append(p.b, pickleBinGet, byte(p.media))
 }
 
 func (p *pickler) str(s string) {
+	p.boundary()
 	if len(s) <= maxShortLength {
 		p.b = append(p.b, pickleText8, byte(len(s)))
 	} else {
@@ -123,6 +124,7 @@ func (p *pickler) str(s string) {
 }
 
 func (p *pickler) int(n int64) {
+	p.boundary()
 	switch {
 	case n >= 0 && n <= math.MaxUint8:
 		p.b = append(p.b, pickleInt8, byte(n))
@@ -148,6 +150,7 @@ func (p *pickler) long(n int64) {
 }
 
 func (p *pickler) beginTuple(n int) {
+	p.boundary()
 	if n > maxShortTuple {
 		p.b = append(p.b, pickleMark)
 	}
