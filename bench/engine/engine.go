@@ -21,6 +21,7 @@ type Engine struct {
 	maxRun  int           // steps that one run may span; a test's knob
 	refused []*seq        // to be reported as Rejected
 	marks   []mark        // scratch space of fill
+	journal *journal      // nil: nobody watches
 	stats   Stats
 }
 
@@ -151,5 +152,19 @@ func (e *Engine) Cached(blocks []uint64) int { return e.pool.leading(blocks) }
 // Stats returns the counters.
 func (e *Engine) Stats() Stats { return e.stats }
 
-// Clear drops the cache's content, as a restart would. Live requests go on.
-func (e *Engine) Clear() { e.pool.clear() }
+// Clear drops the cache's content. Live requests go on.
+func (e *Engine) Clear() {
+	e.pool.clear()
+	if e.journal != nil {
+		e.journal.cleared()
+		e.run.cutAt(e.clock, e.clock)
+	}
+}
+
+// Restart drops the cache's content like Clear and tells nobody, as a process that begins anew. Live requests go on.
+func (e *Engine) Restart() {
+	e.pool.clear()
+	if e.journal != nil {
+		e.journal.forget()
+	}
+}

@@ -341,6 +341,7 @@ func TestSkippingDecodeStepsChangesNothing(t *testing.T) {
 		want, single := s.play(func(e *Engine) { e.maxRun = 1 }, nothing)
 		for name, setup := range map[string]func(*Engine){
 			"skipping": nothing, "each token": func(e *Engine) { e.ReportTokens(true) },
+			"watched": func(e *Engine) { e.Watch(func(time.Duration, []Change) {}) },
 		} {
 			got, e := s.play(setup, nothing)
 			if !slices.Equal(got, want) || e.stats != single.stats {

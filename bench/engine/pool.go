@@ -1,5 +1,7 @@
 package engine
 
+import "slices"
+
 // none ends a list of blocks.
 const none int32 = -1
 
@@ -23,6 +25,9 @@ type pool struct {
 	newest int32
 	held   int // blocks with refs > 0
 	lru    int // idle cached blocks
+
+	copies  map[uint64][]int32 // further blocks of the same content, oldest first; nil: they have no name
+	journal *journal           // nil: nobody watches
 }
 
 func newPool(size int) *pool {
@@ -89,22 +94,58 @@ func (p *pool) pick() int32 {
 	}
 	i := p.oldest
 	p.unlink(i)
-	p.byHash.remove(p.blocks[i].hash)
+	p.evict(i)
 	return i
 }
 
-// register names a held block whose content is complete. The same content may be computed twice; the first copy keeps the name
-// and the other is spare memory as soon as it is released.
-func (p *pool) register(i int32, hash uint64) {
+// evict takes a block's name away.
+func (p *pool) evict(i int32) {
+	hash := p.blocks[i].hash
+	if len(p.copies) == 0 || !p.evictCopy(hash, i) {
+		p.byHash.remove(hash)
+	}
+	if p.journal != nil {
+		p.journal.removed(hash)
+	}
+}
+
+// evictCopy does so where a content has further copies: the next oldest is found in the place of the one found so far.
+func (p *pool) evictCopy(hash uint64, i int32) bool {
+	list, ok := p.copies[hash]
+	if !ok {
+		return false
+	}
+	if at := slices.Index(list, i); at >= 0 {
+		list = slices.Delete(list, at, at+1)
+	} else {
+		p.byHash.remove(hash)
+		p.byHash.put(hash, list[0])
+		list = slices.Delete(list, 0, 1)
+	}
+	if p.copies[hash] = list; len(list) == 0 {
+		delete(p.copies, hash)
+	}
+	return true
+}
+
+// register names a held block whose content is complete; it reports whether the block has got a name by it. The same content may
+// be computed twice. Unless copies are kept, the first one keeps the name and the other is spare memory as soon as it is released.
+func (p *pool) register(i int32, hash uint64) bool {
 	b := &p.blocks[i]
 	if b.cached {
-		return
+		return false
 	}
-	if _, taken := p.byHash.get(hash); taken {
-		return
+	_, taken := p.byHash.get(hash)
+	switch {
+	case !taken:
+		p.byHash.put(hash, i)
+	case p.copies == nil:
+		return false
+	default:
+		p.copies[hash] = append(p.copies[hash], i)
 	}
-	p.byHash.put(hash, i)
 	b.hash, b.cached = hash, true
+	return true
 }
 
 // release gives up one request's blocks, last one first, so that the ends of a chain are evicted before its head.
@@ -137,6 +178,7 @@ func (p *pool) clear() {
 		p.blocks[i].cached = false
 	}
 	p.byHash.clear()
+	clear(p.copies)
 }
 
 func (p *pool) append(i int32) {

@@ -43,6 +43,9 @@ func (e *Engine) extend(b batch) {
 	for _, s := range e.running {
 		m = min(m, s.remaining())
 	}
+	if e.journal != nil {
+		m = min(m, e.untilChange())
+	}
 	for m > 1 && e.growth(m) > e.pool.free() {
 		m /= 2
 	}
@@ -51,6 +54,19 @@ func (e *Engine) extend(b batch) {
 	if len(e.pending) > 0 {
 		e.run.cutAt(e.pending[0].ready, e.run.start)
 	}
+}
+
+// untilChange is how many steps of decode there are up to the next one that changes the cache: by a block that was taken when it
+// was planned, or by one that it fills.
+func (e *Engine) untilChange() int {
+	if len(e.journal.changes) > 0 {
+		return 1
+	}
+	m := e.p.BlockTokens
+	for _, s := range e.running {
+		m = min(m, e.p.BlockTokens-s.computed%e.p.BlockTokens)
+	}
+	return m
 }
 
 // growth is how many blocks m steps of decode will need.
@@ -73,6 +89,7 @@ func (e *Engine) progress(now time.Duration, emit func(Event)) {
 	}
 	e.account(k - e.run.done)
 	e.run.done = k
+	e.journal.flush(e.run.end(k))
 	for _, s := range e.running {
 		e.report(s, e.run.end(k), emit)
 	}
@@ -81,6 +98,7 @@ func (e *Engine) progress(now time.Duration, emit func(Event)) {
 // finish accounts the rest of the run, reports it, and lets those go that are done or cancelled.
 func (e *Engine) finish(end time.Duration, emit func(Event)) {
 	e.account(e.run.steps - e.run.done)
+	e.journal.flush(end)
 	e.stats.Steps += uint64(e.run.steps)
 	e.stats.ComputedBusy += end - e.run.start
 	stay := e.running[:0]
@@ -181,7 +199,8 @@ func (e *Engine) fill() {
 
 // name makes a full block of s known by its hash.
 func (e *Engine) name(s *seq, i int) {
-	if h, ok := s.hash(i, s.PromptTokens/e.p.BlockTokens); ok {
-		e.pool.register(s.held[i], h)
+	promptBlocks := s.PromptTokens / e.p.BlockTokens
+	if h, ok := s.hash(i, promptBlocks); ok && e.pool.register(s.held[i], h) && e.journal != nil {
+		e.journal.stored(s, i, promptBlocks)
 	}
 }

@@ -14,6 +14,8 @@ type Request struct {
 	OutputBlocks []uint64
 	PromptTokens int
 	OutputTokens int
+	// Ref is the caller's: the engine hands it back with what the request changes in the cache (see Watch).
+	Ref any
 }
 
 // seq is a request inside the engine.
@@ -46,17 +48,19 @@ func (s *seq) chain(unit int) []uint64 {
 	return append(s.Blocks[:n:n], s.OutputBlocks...)
 }
 
-// hash returns the name of block i, if it has one.
-func (s *seq) hash(i, promptBlocks int) (uint64, bool) {
+// names returns the list in which the name of block i belongs, and its place there.
+func (s *seq) names(i, promptBlocks int) (list []uint64, place int) {
 	if i < promptBlocks {
-		return at(s.Blocks, i)
+		return s.Blocks, i
 	}
-	return at(s.OutputBlocks, i-promptBlocks)
+	return s.OutputBlocks, i - promptBlocks
 }
 
-func at(list []uint64, i int) (uint64, bool) {
-	if i >= len(list) {
+// hash returns the name of block i, if it has one.
+func (s *seq) hash(i, promptBlocks int) (uint64, bool) {
+	list, k := s.names(i, promptBlocks)
+	if k >= len(list) {
 		return 0, false
 	}
-	return list[i], true
+	return list[k], true
 }
