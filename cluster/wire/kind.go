@@ -32,4 +32,17 @@ const (
 	Roster
 	// Facts tells the small facts that the sender knows.
 	Facts
+	// KVOffer tells that the sender reads what an engine holds, and how that goes.
+	KVOffer
+	// KVWant answers KVOffer: the whole is to be told, or no more of it.
+	KVWant
+	// KVPart tells what an engine holds: a page of the copy, or changes.
+	KVPart
+	// KVAck tells how far parts are applied.
+	KVAck
+	// AgentOffer tells a node what an agent reads; KVWant answers it.
+	AgentOffer
+	// AgentPart tells a node what an engine holds in the engine's words; KVAck
+	// answers it.
+	AgentPart
 )
