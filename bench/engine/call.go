@@ -23,7 +23,7 @@ type call struct {
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
 
 func (s *Server) routes() *http.ServeMux {
-	mux := http.NewServeMux()
+	mux, lacks := http.NewServeMux(), s.cfg.Lacks
 	for path, h := range map[string]func(*call) error{
 		"/v1/chat/completions":      (*call).chat,
 		"/v1/completions":           (*call).completions,
@@ -35,25 +35,32 @@ func (s *Server) routes() *http.ServeMux {
 		"/rerank":                   (*call).rerank,
 		"/v1/score":                 (*call).score,
 		"/score":                    (*call).score,
-		"/tokenize":                 (*call).tokenize,
-		"/detokenize":               (*call).detokenize,
 	} {
-		mux.HandleFunc("POST "+path, s.inference(h))
+		mux.HandleFunc("POST "+path, s.inference(&s.faults, h))
+	}
+	for path, h := range map[string]func(*call) error{
+		"/v1/chat/completions/render": unless(lacks.Render, errScaleOut, (*call).previewChat),
+		"/v1/completions/render":      unless(lacks.Render, errScaleOut, (*call).previewCompletions),
+		"/tokenize":                   unless(lacks.Tokenize, errNoEndpoint, (*call).tokenize),
+		"/detokenize":                 unless(lacks.Tokenize, errNoEndpoint, (*call).detokenize),
+	} {
+		mux.HandleFunc("POST "+path, s.inference(&s.textFaults, h))
 	}
 	s.addPlainRoutes(mux)
 	s.addHooks(mux)
 	return mux
 }
 
-// inference wraps an endpoint that does a model's work: these fail on demand and need a running engine.
-func (s *Server) inference(h func(*call) error) http.HandlerFunc {
+// inference wraps an endpoint that does a model's work: these fail on demand, by the faults ordered for their kind, and need a
+// running engine.
+func (s *Server) inference(f *faults, h func(*call) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		c := &call{s: s, w: w, r: r, anthropic: strings.HasPrefix(r.URL.Path, "/v1/messages")}
 		if !s.driver.running() {
 			c.refuse(&apiError{Status: http.StatusServiceUnavailable, Kind: "ServiceUnavailable", Message: "engine is not running"})
 			return
 		}
-		if c.failFirst() {
+		if c.failFirst(f) {
 			return
 		}
 		c.end(h(c))

@@ -110,6 +110,7 @@ func (c *call) chat() error {
 	if q.Messages == nil {
 		return missing("messages")
 	}
+	q.ReturnTokenIDs = q.ReturnTokenIDs && !c.s.cfg.Lacks.TokenIDs
 	jobs, model, err := c.chatJobs(&q)
 	if err != nil {
 		return err
@@ -124,20 +125,26 @@ func (c *call) chat() error {
 	return c.answer(reply.whole())
 }
 
-func (c *call) chatJobs(q *chatRequest) ([]*job, string, error) {
+// chatWish is what the request asks for, its prompt rendered.
+func (c *call) chatWish(q *chatRequest) (wish, error) {
 	w, err := c.wish(q.sampling)
 	if err != nil {
-		return nil, "", err
+		return w, err
 	}
 	conv, err := q.conversation()
 	if err != nil {
-		return nil, "", err
+		return w, err
 	}
 	w.prompt = conv.render(true)
 	if w.tool, err = q.demanded(); err != nil {
-		return nil, "", err
+		return w, err
 	}
-	if err := c.checkLength(len(w.prompt), w.maxTokens); err != nil {
+	return w, c.checkLength(len(w.prompt), w.maxTokens)
+}
+
+func (c *call) chatJobs(q *chatRequest) ([]*job, string, error) {
+	w, err := c.chatWish(q)
+	if err != nil {
 		return nil, "", err
 	}
 	jobs := make([]*job, q.choices())
@@ -224,12 +231,12 @@ func head(id, object string, created int64, model string) string {
 
 func (a *chatReply) stream(st *stream) error {
 	prefix := head(a.id, "chat.completion.chunk", a.created, a.model)
-	greeted := make([]bool, len(a.jobs))
 	err := st.follow(a.jobs, func(j *job) {
-		if !greeted[j.index] {
-			greeted[j.index] = true
+		if !j.greeted {
+			ids := j.promptIDs(a.q.ReturnTokenIDs)
+			j.greeted = true
 			st.event("", prefix, `{"index":`, strconv.Itoa(j.index), `,"delta":{"role":"assistant","content":""},"logprobs":null,`+
-				`"finish_reason":null}]`, a.running(j, 0), `,"prompt_token_ids":null,"prompt_text":null}`)
+				`"finish_reason":null}]`, a.running(j, 0), `,"prompt_token_ids":`, ids, `,"prompt_text":null}`)
 		}
 		a.delta(st, prefix, j)
 	})
@@ -259,8 +266,8 @@ func (a *chatReply) delta(st *stream, prefix string, j *job) {
 		}
 		delta = `"content":` + encode(delta)
 	}
-	st.event("", prefix, `{"index":`, strconv.Itoa(j.index), `,"delta":{`, delta, `},"logprobs":null,`, finish, `,"token_ids":null}]`,
-		a.running(j, j.produced), `}`)
+	st.event("", prefix, `{"index":`, strconv.Itoa(j.index), `,"delta":{`, delta, `},"logprobs":null,`, finish, `,"token_ids":`,
+		j.freshIDs(a.q.ReturnTokenIDs), `}]`, a.running(j, j.produced), `}`)
 }
 
 // running is the usage so far, in streams that want it with every chunk.

@@ -75,6 +75,7 @@ func (c *call) completions() error {
 	if err := c.decode(&q); err != nil {
 		return err
 	}
+	q.ReturnTokenIDs = q.ReturnTokenIDs && !c.s.cfg.Lacks.TokenIDs
 	jobs, model, err := c.completionJobs(&q)
 	if err != nil {
 		return err
@@ -89,29 +90,41 @@ func (c *call) completions() error {
 	return c.answer(reply.whole())
 }
 
-func (c *call) completionJobs(q *completionRequest) ([]*job, string, error) {
+// completionWishes is what the request asks for, a wish a prompt.
+func (c *call) completionWishes(q *completionRequest) ([]wish, error) {
 	list, err := prompts(q.Prompt, "prompt")
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	w, err := c.wish(q.sampling)
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	if len(list)*q.choices() > maxChoices {
-		return nil, "", badRequest("n", "at most %d answers at once. (parameter=n)", maxChoices)
+		return nil, badRequest("n", "at most %d answers at once. (parameter=n)", maxChoices)
 	}
-	var jobs []*job
-	for _, p := range list {
+	wishes := make([]wish, len(list))
+	for i, p := range list {
 		w.prompt, w.prefix = p.ids, p.text
 		if err := c.checkLength(len(w.prompt), w.maxTokens); err != nil {
-			return nil, "", err
+			return nil, err
 		}
+		wishes[i] = w
+	}
+	return wishes, nil
+}
+
+func (c *call) completionJobs(q *completionRequest) (jobs []*job, model string, err error) {
+	wishes, err := c.completionWishes(q)
+	if err != nil {
+		return nil, "", err
+	}
+	for _, w := range wishes {
 		for range q.choices() {
 			jobs = append(jobs, c.s.newJob(len(jobs), w))
 		}
 	}
-	return jobs, w.model, nil
+	return jobs, wishes[0].model, nil
 }
 
 // completionReply is an answer in the shape of completions.
@@ -173,7 +186,9 @@ func (a *completionReply) stream(st *stream) error {
 			running = `,"usage":` + encode(usage{PromptTokens: n, CompletionTokens: j.produced, TotalTokens: n + j.produced})
 		}
 		st.event("", prefix, `{"index":`, strconv.Itoa(j.index), `,"text":`, encode(text), `,"logprobs":null,"finish_reason":`, finish,
-			`,"stop_reason":null,"prompt_token_ids":null,"token_ids":null}]`, running, `}`)
+			`,"stop_reason":null,"prompt_token_ids":`, j.promptIDs(a.q.ReturnTokenIDs), `,"token_ids":`,
+			j.freshIDs(a.q.ReturnTokenIDs), `}]`, running, `}`)
+		j.greeted = true
 	})
 	if err != nil {
 		return err

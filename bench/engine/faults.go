@@ -49,6 +49,18 @@ type order struct {
 	Mode    string `json:"mode"`
 	Count   *int   `json:"count"`    // 1 by default; below 0: until further notice
 	DelayMS int    `json:"delay_ms"` // for "slow"; 1,000 by default
+	Of      string `json:"of"`       // "render": what turns requests into tokens and back; by default all else that does a model's work
+}
+
+// faultsOf finds what an order is about.
+func (s *Server) faultsOf(kind string) (*faults, error) {
+	switch kind {
+	case "":
+		return &s.faults, nil
+	case "render":
+		return &s.textFaults, nil
+	}
+	return nil, badRequest("of", `of %q: want "render", or nothing`, kind)
 }
 
 func (f *faults) set(o order) error {
@@ -69,8 +81,8 @@ func (f *faults) set(o order) error {
 }
 
 // failFirst does what goes wrong before the endpoint is asked; it reports whether the call is over.
-func (c *call) failFirst() bool {
-	mode, delay := c.s.faults.take()
+func (c *call) failFirst(f *faults) bool {
+	mode, delay := f.take()
 	switch mode {
 	case failNone:
 		return false

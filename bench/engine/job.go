@@ -16,7 +16,10 @@ type job struct {
 	// The rest is a copy of the ticket, made when the handler looks.
 	produced, cached   int
 	started, done, bad bool
-	sent               int // bytes of text already streamed
+	sent               int  // bytes of text already streamed
+	told               int  // tokens whose ids have been
+	greeted            bool // something has been streamed
+	hideCached         bool // the usage does not say what was cached
 }
 
 // wish is what an endpoint decides about an answer.
@@ -35,7 +38,10 @@ func (s *Server) newJob(index int, w wish) *job {
 	unit, from := s.engineUnit, root(w.model, w.salt)
 	chain := w.prompt.chain(from, unit)
 	seed := mix(w.prompt.digest(from, chain, unit) ^ s.cfg.Seed ^ uint64(index)<<32)
-	j := &job{index: index, prompt: w.prompt, lead: tokenBytes, finish: "stop", length: answerLength(seed)}
+	j := &job{
+		index: index, prompt: w.prompt, lead: tokenBytes, finish: "stop", length: answerLength(seed),
+		hideCached: s.cfg.Lacks.CachedTokens,
+	}
 	if w.maxTokens > 0 {
 		j.length, j.finish = w.maxTokens, "length"
 	}

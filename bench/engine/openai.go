@@ -82,15 +82,19 @@ type promptDetails struct {
 
 // usageOf adds up jobs. The prompt of several choices counts once.
 func usageOf(jobs []*job, choices int) usage {
-	u := usage{PromptTokensDetails: &promptDetails{}}
+	u, cached, hide := usage{}, 0, false
 	for i, j := range jobs {
 		u.CompletionTokens += j.produced
 		if i%choices == 0 {
 			u.PromptTokens += len(j.prompt)
-			u.PromptTokensDetails.CachedTokens += j.cached
+			cached += j.cached
 		}
+		hide = j.hideCached
 	}
 	u.TotalTokens = u.PromptTokens + u.CompletionTokens
+	if !hide {
+		u.PromptTokensDetails = &promptDetails{CachedTokens: cached}
+	}
 	return u
 }
 

@@ -68,7 +68,11 @@ func (s *Server) addHooks(mux *http.ServeMux) {
 		if err := c.decode(&o); err != nil {
 			return nil, err
 		}
-		return done, s.faults.set(o)
+		f, err := s.faultsOf(o.Of)
+		if err != nil {
+			return nil, err
+		}
+		return done, f.set(o)
 	}))
 	mux.HandleFunc("POST /sim/health", s.plain(func(c *call) (any, error) {
 		var o struct {

@@ -29,6 +29,8 @@ type ServerConfig struct {
 	MaxBodyBytes int64
 	// Seed changes all answers.
 	Seed uint64
+	// Lacks is what this server does not offer.
+	Lacks Lacks
 }
 
 func (c ServerConfig) withDefaults() ServerConfig {
@@ -60,6 +62,7 @@ type Server struct {
 	mux        *http.ServeMux
 	models     *models
 	faults     faults
+	textFaults faults // of the endpoints that only turn requests into tokens
 	responses  *responseStore
 	ids        atomic.Uint64
 	born       time.Time
