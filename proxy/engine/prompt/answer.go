@@ -1,0 +1,237 @@
+package prompt
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"kvca/state/kvindex"
+)
+
+// maxAnswer bounds what is read of an engine's answer, in bytes.
+const maxAnswer = 64 << 20
+
+// found is what an engine said of a prompt.
+type found struct {
+	tokens []uint32
+	media  []kvindex.Media
+	salt   string
+	// expanded is whether the tokens of media are known to be counted in.
+	expanded bool
+}
+
+// answerReader reads an answer as it arrives. No tree is built: of all that a
+// renderer tells, only what is wanted is ever held, and what is skipped may be
+// large (a picture's tensors).
+type answerReader struct {
+	d     *jsontext.Decoder
+	limit int // token ids
+}
+
+func newAnswerReader(r io.Reader, limit int) *answerReader {
+	return &answerReader{d: jsontext.NewDecoder(&io.LimitedReader{R: r, N: maxAnswer}, lenient...), limit: limit}
+}
+
+// members calls f at the value of each member of an object; f reads or skips it.
+func (a *answerReader) members(f func(name string) error) error {
+	if kind := a.d.PeekKind(); kind != '{' {
+		return a.unexpected("an object", kind)
+	}
+	if _, err := a.d.ReadToken(); err != nil {
+		return err
+	}
+	for a.d.PeekKind() == '"' {
+		name, err := a.d.ReadToken()
+		if err != nil {
+			return err
+		}
+		if err := f(name.String()); err != nil {
+			return err
+		}
+	}
+	_, err := a.d.ReadToken() // the end, or what is wrong
+	return err
+}
+
+// elements calls f at each element of an array; f reads or skips it.
+func (a *answerReader) elements(f func(i int) error) error {
+	if kind := a.d.PeekKind(); kind != '[' {
+		return a.unexpected("an array", kind)
+	}
+	if _, err := a.d.ReadToken(); err != nil {
+		return err
+	}
+	for i := 0; ; i++ {
+		if kind := a.d.PeekKind(); kind == ']' || kind == 0 {
+			_, err := a.d.ReadToken()
+			return err
+		}
+		if err := f(i); err != nil {
+			return err
+		}
+	}
+}
+
+func (a *answerReader) unexpected(want string, kind jsontext.Kind) error {
+	if kind != 0 {
+		return fmt.Errorf("answer: want %s, got %v at byte %d", want, kind, a.d.InputOffset())
+	}
+	_, err := a.d.ReadToken()
+	if err == nil || errors.Is(err, io.EOF) {
+		err = io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+func (a *answerReader) ids() ([]uint32, error) {
+	raw, err := a.d.ReadValue()
+	if err != nil {
+		return nil, err
+	}
+	return parseIDs(raw, a.limit)
+}
+
+func (a *answerReader) text() (string, error) {
+	raw, err := a.d.ReadValue()
+	return unquote(raw), err
+}
+
+// whole is a whole number that an int32 can hold.
+func (a *answerReader) whole() (int, error) {
+	raw, err := a.d.ReadValue()
+	if err != nil {
+		return 0, err
+	}
+	n, rest, ok := takeID(raw)
+	if !ok || len(rest) > 0 || n > math.MaxInt32 {
+		return 0, errors.New("answer: want a whole number from 0 to 2147483647")
+	}
+	return int(n), nil
+}
+
+// null skips a null and reports whether it was one.
+func (a *answerReader) null() bool { return a.d.PeekKind() == 'n' && a.d.SkipValue() == nil }
+
+// rendered reads the answer of a renderer.
+func (a *answerReader) rendered() (found, error) {
+	var f found
+	err := a.members(func(name string) (err error) {
+		switch name {
+		case "token_ids":
+			f.tokens, err = a.ids()
+		case "cache_salt":
+			f.salt, err = a.text()
+		case "features":
+			f.media, err = a.features()
+			f.expanded = len(f.media) > 0
+		default:
+			err = a.d.SkipValue()
+		}
+		return err
+	})
+	return f, err
+}
+
+// renderedFirst reads the first of a list of such answers.
+func (a *answerReader) renderedFirst() (f found, err error) {
+	err = a.elements(func(i int) (err error) {
+		if i > 0 {
+			return a.d.SkipValue()
+		}
+		f, err = a.rendered()
+		return err
+	})
+	return f, err
+}
+
+// maxMedia bounds the media items of a prompt.
+const maxMedia = 1 << 16
+
+// features reads the media of a rendered prompt: their hashes and places, both by
+// modality, which have to pair up.
+func (a *answerReader) features() ([]kvindex.Media, error) {
+	if a.null() {
+		return nil, nil
+	}
+	hashes, places := map[string][]string{}, map[string][]kvindex.Media{}
+	err := a.members(func(name string) error {
+		switch {
+		case name == "mm_hashes" && !a.null():
+			return byModality(a, hashes, a.text)
+		case name == "mm_placeholders" && !a.null():
+			return byModality(a, places, a.place)
+		case name == "mm_hashes" || name == "mm_placeholders":
+			return nil
+		}
+		return a.d.SkipValue()
+	})
+	if err != nil {
+		return nil, err
+	}
+	return pair(hashes, places)
+}
+
+func byModality[T any](a *answerReader, into map[string][]T, read func() (T, error)) error {
+	total := 0
+	return a.members(func(modality string) error {
+		if a.null() {
+			return nil
+		}
+		return a.elements(func(int) error {
+			v, err := read()
+			if total++; total > maxMedia {
+				return fmt.Errorf("answer: more than %d media items", maxMedia)
+			}
+			into[modality] = append(into[modality], v)
+			return err
+		})
+	})
+}
+
+func (a *answerReader) place() (m kvindex.Media, err error) {
+	err = a.members(func(name string) (err error) {
+		switch name {
+		case "offset":
+			m.Offset, err = a.whole()
+		case "length":
+			m.Length, err = a.whole()
+		default:
+			err = a.d.SkipValue()
+		}
+		return err
+	})
+	return m, err
+}
+
+func pair(hashes map[string][]string, places map[string][]kvindex.Media) ([]kvindex.Media, error) {
+	var all []kvindex.Media
+	for modality, at := range places {
+		ids := hashes[modality]
+		if len(ids) != len(at) {
+			return nil, fmt.Errorf("answer: %d places of %d media items", len(at), len(ids))
+		}
+		for i, m := range at {
+			m.ID = ids[i]
+			all = append(all, m)
+		}
+	}
+	slices.SortFunc(all, func(a, b kvindex.Media) int { return a.Offset - b.Offset })
+	return all, nil
+}
+
+// listed reads the answer of a tokenizer: ids under the name tokens.
+func (a *answerReader) listed() (found, error) {
+	var f found
+	err := a.members(func(name string) (err error) {
+		if name != "tokens" {
+			return a.d.SkipValue()
+		}
+		f.tokens, err = a.ids()
+		return err
+	})
+	return f, err
+}
