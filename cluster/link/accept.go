@@ -59,6 +59,10 @@ func (l *Links) receive(ctx context.Context, conn net.Conn, host string, waiting
 		}
 		return
 	}
+	if p.hello.Role == AgentRole {
+		l.serveAgent(p)
+		return
+	}
 	l.serve(p) //nolint:errcheck // logged there; who dialled acts on it
 }
 

@@ -51,12 +51,17 @@ type Target struct {
 	Addr string
 }
 
-// Handler gets what happens on the links. Calls for one Peer come from one
-// goroutine at a time and in order: Up, Frames, Down. None of them may block.
+// Handler gets what happens on the links with other nodes.
 type Handler interface {
 	// Check may refuse a peer; the reason goes to the other side. It may be
 	// called at any time, from any goroutine.
 	Check(peer *Hello) error
+	Receiver
+}
+
+// Receiver gets what comes over a link. Calls for one Peer come from one goroutine
+// at a time and in order: Up, Frames, Down. None of them may block.
+type Receiver interface {
 	// Up comes before any frame of the peer, and after Down of an earlier link
 	// to a node of the same name.
 	Up(p *Peer)
@@ -79,7 +84,12 @@ type Config struct {
 	// port may speak as any node.
 	TLS TLS
 
-	Handler    Handler
+	Handler Handler
+	// Agents gets what comes from agents, which are no peers, and Token tells the
+	// token by which an agent of that name proves itself; both nil: none is let in.
+	Agents Receiver
+	Token  func(agent string) (token []byte, ok bool)
+
 	Logger     *slog.Logger
 	Registerer prometheus.Registerer
 
@@ -144,6 +154,7 @@ func (c *Config) validate() error {
 	fault(c.Self == nil, "link: Self is missing")
 	fault(c.Listener == nil, "link: Listener is missing")
 	fault(c.Handler == nil, "link: Handler is missing")
+	fault((c.Agents == nil) != (c.Token == nil), "link: Agents and Token must be given both, or neither")
 	fault(c.Heartbeat < 0 || c.Heartbeat*2 > c.Lease, "link: Heartbeat %v must be at most half of Lease %v", c.Heartbeat, c.Lease)
 	fault(c.WriteTimeout < 0, "link: WriteTimeout %v is negative", c.WriteTimeout)
 	fault(c.HandshakeTimeout < 0, "link: HandshakeTimeout %v is negative", c.HandshakeTimeout)

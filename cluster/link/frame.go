@@ -27,6 +27,7 @@ const (
 	kindPong   = 0xF3
 	kindBye    = 0xF4
 	kindAccept = 0xF5
+	kindProof  = 0xF6
 )
 
 // errGarbage ends a link: what came is no frame, or not one that may come here.

@@ -27,6 +27,12 @@ type handshake struct {
 // is still open.
 func (l *Links) shake(ctx context.Context, conn net.Conn, target string) (*Peer, error) {
 	h := &handshake{l: l, conn: conn, outlet: newOutlet(conn), dialled: target != "", self: l.c.Self()}
+	return h.perform(ctx, func() (*Peer, error) { return h.introduce(target) })
+}
+
+// perform secures the connection and has both sides introduced, in time.
+func (h *handshake) perform(ctx context.Context, introduce func() (*Peer, error)) (*Peer, error) {
+	conn, l := h.conn, h.l
 	if err := conn.SetDeadline(time.Now().Add(l.c.HandshakeTimeout)); err != nil {
 		return nil, fmt.Errorf("handshake: %w", err)
 	}
@@ -35,7 +41,7 @@ func (l *Links) shake(ctx context.Context, conn net.Conn, target string) (*Peer,
 		return nil, err
 	}
 	h.in = frameReader{r: h.stream, limit: maxHello}
-	p, err := h.introduce(target)
+	p, err := introduce()
 	if err != nil {
 		return nil, err
 	}
@@ -74,6 +80,9 @@ func (h *handshake) introduce(target string) (*Peer, error) {
 	peer, err := h.hear()
 	if err != nil {
 		return nil, err
+	}
+	if peer.Role == AgentRole && !h.dialled {
+		return h.admitAgent(peer)
 	}
 	p, ours := h.judge(peer, target)
 	theirs, err := h.exchange(ours)

@@ -19,12 +19,27 @@ type Hello struct {
 	BlockSize                int
 	// KeyCheck is equal where both hash blocks with the same key.
 	KeyCheck uint64
+	// Role is what the sender is.
+	Role Role
+	// nonce is set where an agent takes part: what its credential is proved over.
+	nonce nonce
 }
+
+// Role is what a side of a link is.
+type Role uint8
+
+// The roles. A node that knows no roles takes an agent for a node, and refuses it
+// since their hash keys differ.
+const (
+	NodeRole Role = iota
+	AgentRole
+)
 
 // A hello is, after its kind: "kvca", lowest and highest protocol (u8 each),
 // boot (u64), key check (u64), block size (u32), cluster and node (u8 length and
 // bytes each). Integers are little endian. What follows is for later versions and
-// is skipped, so this layout never changes, whatever the protocol's version.
+// is skipped, so this layout never changes, whatever the protocol's version. An
+// agent's hello, and the answer to it, have a role (u8) and a nonce there.
 const (
 	helloMagic = "kvca"
 	helloFixed = len(helloMagic) + 2 + 8 + 8 + 4
@@ -60,7 +75,12 @@ func (h *Hello) append(b []byte) []byte {
 	b = append(b, uint8(len(h.Cluster)))
 	b = append(b, h.Cluster...)
 	b = append(b, uint8(len(h.Node)))
-	return append(b, h.Node...)
+	b = append(b, h.Node...)
+	if h.nonce == (nonce{}) {
+		return b
+	}
+	b = append(b, uint8(h.Role))
+	return append(b, h.nonce[:]...)
 }
 
 func decodeHello(b []byte) (*Hello, error) {
@@ -79,8 +99,12 @@ func decodeHello(b []byte) (*Hello, error) {
 	if h.Cluster, b, ok = cutString(b); !ok {
 		return nil, errNotHello
 	}
-	if h.Node, _, ok = cutString(b); !ok {
+	if h.Node, b, ok = cutString(b); !ok {
 		return nil, errNotHello
+	}
+	if len(b) >= 1+len(h.nonce) {
+		h.Role = Role(b[0])
+		copy(h.nonce[:], b[1:])
 	}
 	if err := h.validate(); err != nil {
 		return nil, fmt.Errorf("hello: %w", err)

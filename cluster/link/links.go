@@ -25,6 +25,7 @@ type Links struct {
 	closed  bool
 	targets map[string]*target
 	links   map[string]*Peer // the one that counts, by name; from admission until it is down
+	agents  map[*Peer]bool
 }
 
 // target is who is to be linked with, and who dials there.
@@ -42,7 +43,7 @@ func New(c Config) (*Links, error) {
 	return &Links{
 		c: c, name: c.Self().Node,
 		m: newMetrics(c.Registerer), said: newOnceLog(c.Logger),
-		targets: map[string]*target{}, links: map[string]*Peer{},
+		targets: map[string]*target{}, links: map[string]*Peer{}, agents: map[*Peer]bool{},
 	}, nil
 }
 
@@ -64,6 +65,9 @@ func (l *Links) Run(ctx context.Context) {
 	l.mu.Lock()
 	l.closed = true
 	for _, p := range l.links {
+		p.end(endedf(byShutdown, "%s is stopping", l.name))
+	}
+	for p := range l.agents {
 		p.end(endedf(byShutdown, "%s is stopping", l.name))
 	}
 	l.mu.Unlock()
@@ -247,23 +251,28 @@ func (l *Links) serve(p *Peer) error {
 
 // run is the life of an admitted link.
 func (p *Peer) run() error {
-	l, h := p.l, p.l.c.Handler
+	l := p.l
+	l.m.connected(p)
+	l.logUp(p)
+	p.live()
+	l.m.closed(p)
+	l.logDown(p)
+	return p.ending
+}
+
+// live is a link from Up to Down.
+func (p *Peer) live() {
 	p.in.widen()
 	p.in.read = func() { p.lastFrame.Store(p.since()) }
 	p.in.read()
 	p.lastSent.Store(p.since())
-	l.m.connected(p)
-	l.logUp(p)
-	h.Up(p)
+	p.receiver.Up(p)
 	var wg sync.WaitGroup
 	wg.Go(p.write)
 	wg.Go(p.keep)
 	p.end(p.read())
 	wg.Wait()
-	h.Down(p, p.ending)
-	l.m.closed(p)
-	l.logDown(p)
-	return p.ending
+	p.receiver.Down(p, p.ending)
 }
 
 func (l *Links) logUp(p *Peer) {

@@ -12,6 +12,7 @@ import (
 // goroutine, and after Down too.
 type Peer struct {
 	l        *Links
+	receiver Receiver
 	hello    Hello
 	protocol uint8
 	dialled  bool // by us
@@ -45,7 +46,7 @@ type Peer struct {
 
 func newPeer(h *handshake, hello *Hello, version uint8) *Peer {
 	return &Peer{
-		l: h.l, hello: *hello, protocol: version, dialled: h.dialled,
+		l: h.l, receiver: h.l.c.Handler, hello: *hello, protocol: version, dialled: h.dialled,
 		conn: h.conn, outlet: h.outlet, stream: h.stream,
 		born: time.Now(),
 		wake: make(chan struct{}, 1), ended: make(chan struct{}), down: make(chan struct{}),

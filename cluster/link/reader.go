@@ -90,7 +90,7 @@ func (p *Peer) uncork() {
 
 func (p *Peer) dispatch(kind byte, body []byte) *ending {
 	if kind < kindLink {
-		p.l.c.Handler.Frame(p, kind, body)
+		p.receiver.Frame(p, kind, body)
 		return nil
 	}
 	switch kind {
@@ -103,7 +103,7 @@ func (p *Peer) dispatch(kind byte, body []byte) *ending {
 		p.pong(body)
 	case kindBye:
 		return endedf(byPeer, "closed by the other side: %s", body[:min(len(body), maxReason)])
-	case kindHello, kindAccept, kindRefuse:
+	case kindHello, kindAccept, kindRefuse, kindProof:
 		return endedf(byGarbage, "%w: kind %#x after the handshake", errGarbage, kind)
 	}
 	return nil // a later version's

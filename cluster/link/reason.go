@@ -54,16 +54,17 @@ type refusalCode uint8
 
 // Sent in refuse frames; numbers are for ever. Unknown ones count as other.
 const (
-	refusedOther     refusalCode = iota
-	refusedProtocol              // no common version
-	refusedName                  // not the node that was dialled, or our own name
-	refusedCheck                 // Handler.Check
-	refusedDuplicate             // there is a link already, and it is the one to keep
-	refusedCrowded               // too many links of nodes that membership does not know
-	refusedClosing               // the node is about to stop
+	refusedOther      refusalCode = iota
+	refusedProtocol               // no common version
+	refusedName                   // not the node that was dialled, or our own name
+	refusedCheck                  // Handler.Check
+	refusedDuplicate              // there is a link already, and it is the one to keep
+	refusedCrowded                // too many links of nodes that membership does not know
+	refusedClosing                // the node is about to stop
+	refusedCredential             // an agent's: unknown, or not proved
 )
 
-var refusalNames = []string{"other", "protocol", "name", "check", "duplicate", "crowded", "closing"}
+var refusalNames = []string{"other", "protocol", "name", "check", "duplicate", "crowded", "closing", "credential"}
 
 func (c refusalCode) String() string {
 	if int(c) < len(refusalNames) {
