@@ -1,0 +1,39 @@
+package feed
+
+import "time"
+
+// expectedLeast is how many requests must have gone by without an event before
+// that means anything: one may have hit the cache in whole.
+const expectedLeast = 3
+
+// silence notices that requests flow and no events come.
+type silence struct {
+	expected int
+	waiting  bool
+	since    time.Duration
+	silent   bool
+}
+
+// expect counts requests that must cause events.
+func (s *silence) expect(now time.Duration, n int) {
+	s.expected = min(s.expected+n, expectedLeast)
+	if s.expected == expectedLeast && !s.waiting {
+		s.waiting, s.since = true, now
+	}
+}
+
+// heard is called when an event came, or none could.
+func (s *silence) heard() { *s = silence{} }
+
+func (s *silence) tick(now, limit time.Duration) {
+	if s.waiting && now-s.since >= limit {
+		s.silent = true
+	}
+}
+
+func (s *silence) deadline(limit time.Duration) time.Duration {
+	if s.waiting && !s.silent {
+		return max(s.since+limit, 1)
+	}
+	return 0
+}
