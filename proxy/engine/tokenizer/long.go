@@ -1,0 +1,84 @@
+package tokenizer
+
+import "container/heap"
+
+// mergeLong does what mergeShort does, for words of any length: the symbols are a
+// list linked by index, and a heap has the pairs that merge. A pair in the heap is
+// stale once one of its symbols has changed.
+func (b *bpe) mergeLong(symbols []uint32) int {
+	w := longWord{bpe: b, symbols: symbols, next: make([]int32, len(symbols)), prev: make([]int32, len(symbols))}
+	for i := range symbols {
+		w.next[i], w.prev[i] = int32(i+1), int32(i-1)
+	}
+	w.next[len(symbols)-1] = -1
+	for i := range len(symbols) - 1 {
+		if v := b.merges.get(symbols[i], symbols[i+1]); v != noPair {
+			w.heap = append(w.heap, candidate{v, int32(i)})
+		}
+	}
+	heap.Init(&w.heap)
+	for len(w.heap) > 0 {
+		w.apply(heap.Pop(&w.heap).(candidate))
+	}
+	n := 0
+	for i := int32(0); i >= 0; i = w.next[i] {
+		symbols[n] = symbols[i]
+		n++
+	}
+	return n
+}
+
+type longWord struct {
+	bpe        *bpe
+	symbols    []uint32
+	next, prev []int32 // -1 at the ends; prev is -2 where the symbol is gone
+	heap       candidates
+}
+
+const gone = -2
+
+// apply merges a candidate, if it still is one.
+func (w *longWord) apply(c candidate) {
+	i := c.at
+	j := w.next[i]
+	if w.prev[i] == gone || j < 0 || w.bpe.merges.get(w.symbols[i], w.symbols[j]) != c.value {
+		return
+	}
+	w.symbols[i] = uint32(c.value)
+	w.next[i] = w.next[j]
+	w.prev[j] = gone
+	if w.next[i] >= 0 {
+		w.prev[w.next[i]] = i
+		w.push(i, w.next[i])
+	}
+	if w.prev[i] >= 0 {
+		w.push(w.prev[i], i)
+	}
+}
+
+func (w *longWord) push(i, j int32) {
+	if v := w.bpe.merges.get(w.symbols[i], w.symbols[j]); v != noPair {
+		heap.Push(&w.heap, candidate{v, i})
+	}
+}
+
+// candidate is a pair that merges: at and the symbol after it.
+type candidate struct {
+	value uint64 // rank << 32 | token
+	at    int32
+}
+
+// candidates is a heap: the lowest rank first, of equals the leftmost.
+type candidates []candidate
+
+func (c candidates) Len() int { return len(c) }
+func (c candidates) Less(i, j int) bool {
+	return c[i].value < c[j].value || c[i].value == c[j].value && c[i].at < c[j].at
+}
+func (c candidates) Swap(i, j int) { c[i], c[j] = c[j], c[i] }
+func (c *candidates) Push(x any)   { *c = append(*c, x.(candidate)) }
+func (c *candidates) Pop() any {
+	last := (*c)[len(*c)-1]
+	*c = (*c)[:len(*c)-1]
+	return last
+}
