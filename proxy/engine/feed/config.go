@@ -93,12 +93,12 @@ func (c *Config) setDefaults() {
 func (c *Config) validate() error {
 	var faults []error
 	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
-	if err := checkEndpoint(c.Endpoint); err != nil {
-		fault("events endpoint: %w", err)
+	if err := checkEndpoint(c.Endpoint, c.Bind); err != nil {
+		fault("events: %w", err)
 	}
 	if c.Replay != "" {
-		if err := checkEndpoint(c.Replay); err != nil {
-			fault("replay endpoint: %w", err)
+		if err := checkEndpoint(c.Replay, false); err != nil {
+			fault("replay: %w", err)
 		}
 	}
 	if c.Sink == nil {

@@ -173,13 +173,13 @@ func discoverSGLang(ctx context.Context, host string, do Do) ([]Spec, error) {
 // at the backend's host, and loopback too unless the backend is on this machine.
 func reach(bound, host string) (string, error) {
 	if strings.HasPrefix(bound, "ipc://") {
-		return bound, checkEndpoint(bound)
+		return bound, checkEndpoint(bound, false)
 	}
 	name, port, err := splitTCP(bound)
 	if err != nil {
 		return "", err
 	}
-	if isWildcard(bound) || (isLoopback(name) && !isLoopback(host)) {
+	if name == "" || (isLoopback(name) && !isLoopback(host)) {
 		name = strings.Trim(host, "[]")
 	}
 	return joinTCP(name, port), nil

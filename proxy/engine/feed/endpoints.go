@@ -1,11 +1,12 @@
 package feed
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
 	"net"
 	"strconv"
-	"strings"
+
+	"kvca/proxy/engine/zmtp"
 )
 
 // maxRanks bounds the data-parallel ranks of one engine.
@@ -18,7 +19,7 @@ func Endpoints(endpoint string, ranks int) ([]string, error) {
 	if ranks < 1 || ranks > maxRanks {
 		return nil, fmt.Errorf("endpoints of %d ranks: expected 1 to %d", ranks, maxRanks)
 	}
-	if err := checkEndpoint(endpoint); err != nil {
+	if _, _, err := zmtp.Address(endpoint, true); err != nil {
 		return nil, err
 	}
 	if ranks == 1 {
@@ -33,45 +34,35 @@ func Endpoints(endpoint string, ranks int) ([]string, error) {
 	}
 	list := make([]string, ranks)
 	for i := range list {
-		list[i] = joinTCP(host, port+i)
+		list[i] = joinTCP(cmp.Or(host, "*"), port+i)
 	}
 	return list, nil
 }
 
-// checkEndpoint finds what no socket could use.
-func checkEndpoint(endpoint string) error {
-	if path, ok := strings.CutPrefix(endpoint, "ipc://"); ok {
-		if path == "" {
-			return errors.New("ipc:// without a path, expected ipc:///path")
-		}
-		return nil
-	}
-	_, _, err := splitTCP(endpoint)
-	return err
-}
-
-// splitTCP takes tcp://host:port apart. The host may be *, and an IPv6 address
-// need not have brackets, since engines print it without.
+// splitTCP takes tcp://host:port apart, as an engine may bind it: the host is empty
+// for a wildcard.
 func splitTCP(endpoint string) (host string, port int, err error) {
-	rest, ok := strings.CutPrefix(endpoint, "tcp://")
-	if !ok {
-		return "", 0, fmt.Errorf("%q: expected tcp://host:port or ipc:///path", endpoint)
+	network, address, err := zmtp.Address(endpoint, true)
+	if err != nil {
+		return "", 0, err
 	}
-	i := strings.LastIndexByte(rest, ':')
-	if i < 0 {
-		return "", 0, fmt.Errorf("%q has no port: expected tcp://host:port", endpoint)
+	if network != "tcp" {
+		return "", 0, fmt.Errorf("%q: expected tcp://host:port", endpoint)
 	}
-	host = strings.TrimSuffix(strings.TrimPrefix(rest[:i], "["), "]")
-	port, err = strconv.Atoi(rest[i+1:])
-	if err != nil || port < 0 || port > 65535 {
-		return "", 0, fmt.Errorf("%q: port %q, expected 0 to 65535", endpoint, rest[i+1:])
+	host, number, err := net.SplitHostPort(address)
+	if err != nil {
+		return "", 0, fmt.Errorf("%q: %w", endpoint, err)
 	}
-	if host == "" || strings.ContainsAny(host, "/ @,") {
-		return "", 0, fmt.Errorf("%q: host %q, expected a name, an address or *", endpoint, host)
+	if host == "0.0.0.0" || host == "::" {
+		host = ""
 	}
-	return host, port, nil
+	port, err = strconv.Atoi(number)
+	return host, port, err
 }
 
 func joinTCP(host string, port int) string {
+	if host == "*" {
+		return fmt.Sprintf("tcp://*:%d", port)
+	}
 	return "tcp://" + net.JoinHostPort(host, strconv.Itoa(port))
 }

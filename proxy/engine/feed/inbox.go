@@ -15,6 +15,8 @@ const (
 	replayFailed
 	connectionUp
 	connectionDown
+	connectionFailed
+	malformed
 	lossMark // live batches were dropped here
 	voidMark
 )
@@ -77,6 +79,16 @@ func (b *inbox) putLive(batch batch) {
 		b.lossy = false
 		b.live += i.size()
 		b.add(i)
+	}
+	b.mu.Unlock()
+	b.poke()
+}
+
+// putMalformed adds word of a message that was none, where it is not among others.
+func (b *inbox) putMalformed(err error) {
+	b.mu.Lock()
+	if n := len(b.items); n == 0 || b.items[n-1].kind != malformed {
+		b.add(item{kind: malformed, err: err})
 	}
 	b.mu.Unlock()
 	b.poke()

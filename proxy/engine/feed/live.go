@@ -102,13 +102,15 @@ func (m *machine) adopt(b batch) {
 func (m *machine) take(b batch) {
 	m.mark(b)
 	m.counts.batches++
-	switch m.fx.apply(b.payload) {
+	switch o, why := m.fx.apply(b.payload); o {
 	case cleared:
 		m.doubt, m.stale = "", false
+	case regrouped:
+		m.stale = m.canReplay()
 	case damaged:
 		m.counts.damaged++
 		m.reset(ResetDamaged)
-		m.doubt = m.doubtDamaged(b.seq)
+		m.doubt = m.doubtDamaged(b.seq, why)
 	}
 }
 

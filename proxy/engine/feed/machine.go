@@ -1,6 +1,7 @@
 package feed
 
 import (
+	"fmt"
 	"hash/maphash"
 	"time"
 )
@@ -30,15 +31,16 @@ const (
 type outcome uint8
 
 const (
-	taken   outcome = iota
-	cleared         // and in it the engine forgot all that came before
-	damaged         // nothing of it was taken
+	taken     outcome = iota
+	cleared           // and in it the engine forgot all that came before
+	regrouped         // and it showed that what was taken before was of the wrong blocks
+	damaged           // nothing of it was taken, for a reason
 )
 
 // effects are what a machine does to the world, at once and in order. None of them
 // calls the machine back.
 type effects interface {
-	apply(payload []byte) outcome
+	apply(payload []byte) (outcome, error)
 	reset(Reason)
 	setLive(bool)
 	// ask begins a replay and ends the one before. What comes of it is told with id.
@@ -140,6 +142,20 @@ func (m *machine) disconnected(now time.Duration, err error) {
 	m.replay.active = false
 	m.pending.clear()
 	m.silence.heard()
+}
+
+// unreachable is a connection that did not come about.
+func (m *machine) unreachable(err error) {
+	if m.mode == connecting {
+		m.downErr = err
+	}
+}
+
+// malformed is a message without a number. If it was a batch, its number is
+// missing from those that follow.
+func (m *machine) malformed(err error) {
+	m.counts.damaged++
+	m.doubt = fmt.Sprintf("%v: does %s belong to another program?", err, m.config.Endpoint)
 }
 
 // tick is called at deadline or later.

@@ -33,16 +33,16 @@ func newScript(t *testing.T, replay bool) *script {
 	return s
 }
 
-func (s *script) apply(payload []byte) outcome {
+func (s *script) apply(payload []byte) (outcome, error) {
 	text := string(payload)
 	s.did = append(s.did, text)
 	switch {
 	case strings.HasPrefix(text, "bad"):
-		return damaged
+		return damaged, errors.New("no batch")
 	case strings.HasPrefix(text, "clear"):
-		return cleared
+		return cleared, nil
 	}
-	return taken
+	return taken, nil
 }
 func (s *script) reset(r Reason) { s.did = append(s.did, "reset:"+r.String()) }
 func (s *script) setLive(b bool) {
@@ -270,7 +270,7 @@ func TestWithReplaySocket(t *testing.T) {
 		},
 		{
 			"a socket that stays down takes all with it", true,
-			"up r0 end down +6s", "ask:0 0 live dead reset:down", connecting, "no event socket at tcp://engine:5557 (the last connection ended: cut)",
+			"up r0 end down +6s", "ask:0 0 live dead reset:down", connecting, "no event socket at tcp://engine:5557 (cut)",
 		},
 		{
 			"and all is asked for when it is back", true,

@@ -22,7 +22,7 @@ func (m *machine) problem() string {
 func (m *machine) problemDown() string {
 	cause := ""
 	if m.downErr != nil {
-		cause = fmt.Sprintf(" (the last connection ended: %v)", m.downErr)
+		cause = fmt.Sprintf(" (%v)", m.downErr)
 	}
 	if m.config.Bind {
 		return fmt.Sprintf("no engine has connected to %s%s: an engine connects where its endpoint has neither * nor ::, "+
@@ -58,7 +58,7 @@ func (m *machine) doubtBack(seq uint64) string {
 		"do two engines publish to this endpoint? Each needs its own", seq)
 }
 
-func (m *machine) doubtDamaged(seq uint64) string {
-	return fmt.Sprintf("batch %d could not be read, so what was known is forgotten: expected vLLM's or SGLang's KV events; "+
-		"does this endpoint belong to another program, or to a later version of the engine?", seq)
+func (m *machine) doubtDamaged(seq uint64, why error) string {
+	return fmt.Sprintf("batch %d could not be read, so what was known is forgotten (%v): expected vLLM's or SGLang's KV events; "+
+		"does this endpoint belong to another program, or to a later version of the engine?", seq, why)
 }

@@ -15,11 +15,12 @@ const (
 	ResetDown                  // the event socket stayed down
 	ResetResync                // all there is was asked for again
 	ResetVoid                  // Feed.Void
+	ResetGroups                // the blocks that were taken turned out to be another group's
 
-	reasons = 8
+	reasons = 9
 )
 
-var reasonNames = [reasons]string{"gap", "restart", "wrapped", "damaged", "cleared", "down", "resync", "void"}
+var reasonNames = [reasons]string{"gap", "restart", "wrapped", "damaged", "cleared", "down", "resync", "void", "groups"}
 
 // String is the name used in status and metrics.
 func (r Reason) String() string {

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"kvca/proxy/engine/zmtp"
 )
 
 // Spec says where one rank's events are.
@@ -39,29 +41,40 @@ func (s *Spec) check(value string, hasReplay bool) error {
 	fault := func(what string, err error) {
 		faults = append(faults, fmt.Errorf("events %q: %s: %w", value, what, err))
 	}
-	if err := checkEndpoint(s.Endpoint); err != nil {
+	if err := checkEndpoint(s.Endpoint, s.Bind); err != nil {
 		fault("event endpoint", err)
-	} else if !s.Bind && isWildcard(s.Endpoint) {
-		fault("event endpoint", errors.New("nobody can connect to a wildcard: expected the engine's host, or bind: for an engine that connects here"))
 	}
-	if !hasReplay {
-		return errors.Join(faults...)
-	}
-	switch err := checkEndpoint(s.Replay); {
-	case strings.HasPrefix(s.Replay, "bind:"):
-		fault("replay endpoint", errors.New("the engine binds it: expected an address to connect to, without bind:"))
-	case err != nil:
-		fault("replay endpoint", err)
-	case isWildcard(s.Replay):
-		fault("replay endpoint", errors.New("nobody can connect to a wildcard: expected the engine's host"))
-	case s.Replay == s.Endpoint:
-		fault("replay endpoint", errors.New("is the event endpoint: expected the engine's replay_endpoint, a socket of its own"))
+	if hasReplay {
+		if err := s.checkReplay(); err != nil {
+			fault("replay endpoint", err)
+		}
 	}
 	return errors.Join(faults...)
+}
+
+func (s *Spec) checkReplay() error {
+	switch {
+	case strings.HasPrefix(s.Replay, "bind:"):
+		return errors.New("the engine binds it: expected an address to connect to, without bind:")
+	case s.Replay == s.Endpoint:
+		return errors.New("is the event endpoint: expected the engine's replay_endpoint, a socket of its own")
+	}
+	return checkEndpoint(s.Replay, false)
+}
+
+// checkEndpoint finds what no socket could use.
+func checkEndpoint(endpoint string, bind bool) error {
+	if _, _, err := zmtp.Address(endpoint, bind); err != nil {
+		return err
+	}
+	if !bind && isWildcard(endpoint) {
+		return fmt.Errorf("%s: nobody can connect to a wildcard: expected the engine's host, or bind: for an engine that connects here", endpoint)
+	}
+	return nil
 }
 
 // isWildcard reports whether an endpoint means all addresses of its host.
 func isWildcard(endpoint string) bool {
 	host, _, err := splitTCP(endpoint)
-	return err == nil && (host == "*" || host == "0.0.0.0" || host == "::")
+	return err == nil && host == ""
 }
