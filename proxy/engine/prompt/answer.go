@@ -33,7 +33,7 @@ type answerReader struct {
 }
 
 func newAnswerReader(r io.Reader, limit int) *answerReader {
-	return &answerReader{d: jsontext.NewDecoder(&io.LimitedReader{R: r, N: maxAnswer}, lenient...), limit: limit}
+	return &answerReader{d: jsontext.NewDecoder(r, lenient...), limit: limit}
 }
 
 // members calls f at the value of each member of an object; f reads or skips it.

@@ -89,11 +89,14 @@ func (c *call) post(ctx context.Context, target string, body []byte, read func(*
 		return &statusError{target: c.engine.ID() + target, status: resp.StatusCode, text: excerpt(resp.Body)}
 	}
 	watched := &watchedReader{r: resp.Body}
-	err = read(newAnswerReader(watched, c.limit))
-	if err != nil && watched.err != nil {
+	bounded := &io.LimitedReader{R: watched, N: maxAnswer}
+	err = read(newAnswerReader(bounded, c.limit))
+	switch {
+	case err != nil && watched.err != nil:
 		return &unreachableError{fmt.Errorf("ask %s: %w", c.engine.ID(), watched.err)}
-	}
-	if err != nil {
+	case err != nil && bounded.N <= 0:
+		return fmt.Errorf("%s%s: the answer exceeds %d bytes", c.engine.ID(), target, maxAnswer)
+	case err != nil:
 		return fmt.Errorf("%s%s: %w", c.engine.ID(), target, err)
 	}
 	// What is left is a line's end; with it read, the connection serves again.

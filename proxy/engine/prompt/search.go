@@ -65,6 +65,9 @@ func (s *Service) search(f *flight) (*entry, *Failure) {
 			break
 		}
 	}
+	if problem := f.model.mistaken(); last.Reason == NoTokenizer && problem != "" {
+		last = failed(Mismatch, "model %s: %s", f.name, problem)
+	}
 	return nil, last
 }
 

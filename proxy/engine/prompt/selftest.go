@@ -21,9 +21,9 @@ func (t *trial) ok() bool { return t.absent == nil && t.err == nil }
 // SelfTest asks for the tokens of a few probes by every way, and takes those that
 // agree: with the engine's renderer, or where there is none with the first of its
 // tokenizers. A way that was thrown out is taken in again if it agrees. It returns
-// within Config.SelfTestTimeout.
+// within Config.SelfTestTimeout, of which each way has its share.
 func (s *Service) SelfTest(ctx context.Context, name string, engines []Engine) Report {
-	ctx, cancel := context.WithTimeout(ctx, s.cfg.SelfTestTimeout)
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(s.ctx, cancel)()
 	m := s.model(name)
@@ -44,6 +44,8 @@ func (s *Service) SelfTest(ctx context.Context, name string, engines []Engine) R
 
 // try asks one way for all probes.
 func (s *Service) try(ctx context.Context, w way, name string, engines []Engine) *trial {
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.SelfTestTimeout/time.Duration(ways))
+	defer cancel()
 	t := &trial{ids: make([][]uint32, len(probes))}
 	for i := range probes {
 		p := &probes[i]
