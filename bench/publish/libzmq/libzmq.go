@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -95,6 +96,19 @@ func (s *Script) Say(line string) {
 	s.t.Helper()
 	if _, err := io.WriteString(s.in, line+"\n"); err != nil {
 		s.t.Fatalf("say %q to the script: %v", line, err)
+	}
+}
+
+// Pause stops the script's process as it stands, until Resume.
+func (s *Script) Pause() { s.signal(syscall.SIGSTOP) }
+
+// Resume lets a paused script go on.
+func (s *Script) Resume() { s.signal(syscall.SIGCONT) }
+
+func (s *Script) signal(which os.Signal) {
+	s.t.Helper()
+	if err := s.cmd.Process.Signal(which); err != nil {
+		s.t.Fatalf("send the script %v: %v", which, err)
 	}
 }
 
