@@ -83,7 +83,11 @@ func (f Form) appendArray(dst []byte, e *Event) []byte {
 	dst = msgp.AppendString(msgp.AppendArrayHeader(dst, uint32(n)+ones(salted)), e.Kind.String())
 	dst = f.appendParent(f.appendHashes(dst, e.Hashes), e)
 	dst = msgp.AppendInt(appendTokens(dst, e.Tokens), e.BlockSize)
-	dst = e.appendLoRAID(dst)
+	if f.style == asSGLang {
+		dst = msgp.AppendNil(dst) // it never says
+	} else {
+		dst = e.appendLoRAID(dst)
+	}
 	if n > 6 {
 		dst = appendText(dst, e.Medium)
 	}

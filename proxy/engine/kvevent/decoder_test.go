@@ -81,6 +81,7 @@ func TestStoredArraysOfAnyLength(t *testing.T) {
 			3:  func() { want.Stored.Tokens = []uint32{1, 200, 70000, 4} },
 			4:  func() { want.Stored.BlockSize = 2 },
 			6:  func() { want.Stored.Tier, want.Tier = kvindex.CPU, kvindex.CPU },
+			5:  func() { want.Stored.LoRA = "\x00lora_id 3" }, // the base model's blocks are others
 			7:  func() { want.Stored.LoRA = "sql" },
 			8:  func() { want.Stored.Extras = []uint64{kvindex.MixExtra(0, "img", -1), 0} },
 			9:  func() { want.Group = 2 },

@@ -18,15 +18,19 @@
 // # Identity
 //
 // A block is more than its tokens. The adapter is lora_name; where that is missing
-// but lora_id isn't, the first of a block's extra keys. The rest of the extra keys
-// becomes one digest a block (kvindex.MixExtra): media items by id and offset,
-// prompt embeddings by their digest. The last string left in the first block of a
-// run without a parent is the cache salt.
+// but lora_id isn't, the first of a block's extra keys, or (vLLM up to 0.13) a name
+// made of the number, which no request has. The rest of the extra keys becomes one
+// digest a block (kvindex.MixExtra): media items by id and offset, prompt
+// embeddings by their digest. The last string left in the first block of a run
+// without a parent is the cache salt.
 //
 // vLLM 0.17 and 0.18 name media without an offset. These are mixed at offset 0, or
 // taken for the salt where they stand alone in the first block: either way such
-// blocks match no prompt. A hit that is not seen costs a prefill; one that is not
-// there would cost another's answer its placement.
+// blocks match no prompt, and a hit that is not seen only costs a prefill.
+//
+// Some engines say too little. vLLM up to 0.16 has no extra keys: blocks under a
+// salt or with media look as if they had neither. SGLang never names an adapter or
+// its extra_key. What the index finds there for requests that have these is a guess.
 //
 // SGLang's EAGLE mode sends pairs of tokens, each with the one after it. The first
 // of each pair is the block's token. The engine also wants the token after a page

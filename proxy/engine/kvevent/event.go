@@ -85,7 +85,7 @@ type event struct {
 	parent                 uint64
 	hasParent              bool
 	blockSize              int
-	hasLoRAID              bool
+	loraID                 int // 0 for none
 	tier                   kvindex.Tier
 	lora, salt             string
 	extraKeys              []byte // unread, nil for none

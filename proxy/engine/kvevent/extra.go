@@ -1,6 +1,7 @@
 package kvevent
 
 import (
+	"strconv"
 	"unsafe"
 
 	"github.com/tinylib/msgp/msgp"
@@ -34,6 +35,9 @@ func (d *Decoder) add(from marks) bool {
 		if !d.readExtraKeys(len(hashes)) {
 			e.fail(fieldExtraKeys)
 			return false
+		}
+		if e.lora == "" && e.loraID != 0 {
+			e.lora = d.adapter(e.loraID)
 		}
 		out.Stored = kvindex.Stored{
 			Hashes: hashes, Parent: e.parent, HasParent: e.hasParent, BlockSize: e.blockSize, Tier: e.tier, LoRA: e.lora,
@@ -112,10 +116,17 @@ func (d *Decoder) blockExtras(b []byte, first bool) (digest uint64, rest []byte,
 // Where only the adapter's number is known it has to be, and names it.
 func (d *Decoder) isAdapter(s []byte, first bool) bool {
 	e := &d.event
-	if first && e.lora == "" && e.hasLoRAID {
+	if first && e.lora == "" && e.loraID != 0 {
 		e.lora = d.names.of(s)
 	}
 	return e.lora != "" && e.lora == string(s)
+}
+
+// adapter is what an adapter is called of which only the engine's own number is
+// known. No request names it, so its blocks are not taken for the base model's.
+func (d *Decoder) adapter(id int) string {
+	var name [32]byte
+	return d.names.of(strconv.AppendInt(append(name[:0], "\x00lora_id "...), int64(id), 10))
 }
 
 // mixBare mixes a media item without an offset into a digest.

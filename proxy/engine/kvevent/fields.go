@@ -92,8 +92,7 @@ func (d *Decoder) value(f field, b []byte) (rest []byte, ok bool) {
 	case fieldGroup:
 		e.group, rest, ok = count(b, -1)
 	case fieldLoRAID:
-		e.hasLoRAID = !isNil(b)
-		rest, ok = skip(b)
+		e.loraID, rest, ok = count(b, 0)
 	case fieldExtraKeys:
 		rest, ok = d.keepExtraKeys(b)
 	case fieldLoRA:
