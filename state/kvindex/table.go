@@ -1,0 +1,173 @@
+package kvindex
+
+import "math/bits"
+
+// Loads of a table in 1/64, and by how much it grows a cycle. The part that has
+// not been spread out yet is fuller by that than the average.
+const (
+	growLoad   = 53 // 0.83: a table grows beyond it
+	fullLoad   = 56 // 0.88: without memory to grow it is full here
+	shrinkLoad = 36 // 0.56
+	cyclePart  = 8  // a cycle grows by one eighth
+	minPlaces  = 64
+
+	growSteps   = 16 // at most, for each entry put in; about 10 are needed
+	shrinkSteps = 4
+)
+
+// table is an open-addressing hash table whose entries lie in the order of their
+// hashes (ordered linear probing): an entry's home is proportional to its hash,
+// its place is the home or the next places after it, and there is no empty place
+// between the two. Several entries may have the same hash; they lie side by side.
+//
+// It grows by a place at a time. Between a and b places, entries whose home among
+// a is below f are kept at that, all others at their home among b. Growing lowers
+// f and spreads out what had its home there; shrinking raises it. Both homes rise
+// with the hash and b >= a, so the order holds throughout, and whoever goes through
+// a table by hash misses nothing, whatever moves meanwhile.
+//
+// Hashes must be uniform and not 0.
+type table[V any] struct {
+	pool    *pool[V]
+	chunks  []*chunk[V] // the last one is the void: every search ends
+	owned   int         // chunks that are not the void
+	a, b, f uint64
+	room    int // places, as far as spread out
+	n       int // entries
+	moved   []moved[V]
+}
+
+type moved[V any] struct {
+	hash uint64
+	val  V
+}
+
+func newTable[V any](p *pool[V]) table[V] {
+	return table[V]{
+		pool: p, chunks: []*chunk[V]{p.void, p.void},
+		a: minPlaces, b: minPlaces, f: minPlaces, room: minPlaces,
+	}
+}
+
+// scale is the home of a hash among n places.
+func scale(hash, n uint64) uint64 {
+	home, _ := bits.Mul64(hash, n)
+	return home
+}
+
+func (t *table[V]) home(hash uint64) uint64 {
+	if home := scale(hash, t.a); home < t.f {
+		return home
+	}
+	return scale(hash, t.b)
+}
+
+// at is what is at a place; hash 0 means nothing.
+func (t *table[V]) at(place uint64) (c *chunk[V], i uint64) {
+	return t.chunks[place>>chunkBits], place & chunkMask
+}
+
+func (t *table[V]) hashAt(place uint64) uint64 {
+	return t.chunks[place>>chunkBits].hash[place&chunkMask]
+}
+
+// val is the value at a place that has an entry.
+func (t *table[V]) val(place uint64) *V {
+	return &t.chunks[place>>chunkBits].val[place&chunkMask]
+}
+
+// find returns the place of the first entry of a hash, or where it would be put.
+func (t *table[V]) find(hash uint64) (place uint64, ok bool) {
+	return t.findFrom(t.home(hash), hash)
+}
+
+func (t *table[V]) findFrom(place, hash uint64) (uint64, bool) {
+	for {
+		c := t.chunks[place>>chunkBits]
+		for i := place & chunkMask; i < chunkLen; i++ {
+			// An empty place is 0, and 0-1 is not less than anything.
+			if x := c.hash[i]; x-1 >= hash-1 {
+				return place&^chunkMask | i, x == hash
+			}
+		}
+		place = place&^chunkMask + chunkLen
+	}
+}
+
+// seek returns the place of the first entry whose hash is not below the given
+// one; ok is false where there is none.
+func (t *table[V]) seek(hash uint64) (place uint64, ok bool) {
+	place, _ = t.find(max(hash, 1))
+	for {
+		if t.hashAt(place) != 0 {
+			return place, true
+		}
+		place++
+		if place&chunkMask == 0 {
+			for place>>chunkBits < uint64(len(t.chunks)) && t.chunks[place>>chunkBits] == t.pool.void {
+				place += chunkLen
+			}
+		}
+		if place>>chunkBits >= uint64(len(t.chunks)) {
+			return 0, false
+		}
+	}
+}
+
+// own makes sure that a place can be written to; false at the bound of memory.
+func (t *table[V]) own(place uint64) bool {
+	i := place >> chunkBits
+	if t.chunks[i] != t.pool.void {
+		return true
+	}
+	c := t.pool.take()
+	if c == nil {
+		return false
+	}
+	t.chunks[i] = c
+	t.owned++
+	if i == uint64(len(t.chunks))-1 {
+		t.chunks = append(t.chunks, t.pool.void)
+	}
+	return true
+}
+
+// insert puts an entry at a place that find or a walk along equal hashes returned,
+// and moves those after it on. false: no memory, nothing is changed.
+func (t *table[V]) insert(place, hash uint64, val V) bool {
+	free := place
+	for t.hashAt(free) != 0 {
+		free++
+	}
+	if !t.own(free) {
+		return false
+	}
+	for c, i := t.at(place); ; c, i = t.at(place) {
+		if place == free {
+			c.hash[i], c.val[i] = hash, val
+			t.n++
+			return true
+		}
+		c.hash[i], hash = hash, c.hash[i]
+		c.val[i], val = val, c.val[i]
+		place++
+	}
+}
+
+// remove takes out the entry at a place and moves those after it back.
+func (t *table[V]) remove(place uint64) {
+	t.n--
+	c, i := t.at(place)
+	for {
+		place++
+		d, j := t.at(place)
+		hash := d.hash[j]
+		if hash == 0 || t.home(hash) == place {
+			var none V
+			c.hash[i], c.val[i] = 0, none
+			return
+		}
+		c.hash[i], c.val[i] = hash, d.val[j]
+		c, i = d, j
+	}
+}
