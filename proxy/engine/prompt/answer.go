@@ -1,11 +1,14 @@
 package prompt
 
 import (
+	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -29,11 +32,13 @@ type found struct {
 // large (a picture's tensors).
 type answerReader struct {
 	d     *jsontext.Decoder
-	limit int // token ids
+	r     io.Reader // what d reads
+	limit int       // token ids
+	taken bool      // ids have been read past d
 }
 
 func newAnswerReader(r io.Reader, limit int) *answerReader {
-	return &answerReader{d: jsontext.NewDecoder(r, lenient...), limit: limit}
+	return &answerReader{d: jsontext.NewDecoder(r, lenient...), r: r, limit: limit}
 }
 
 // members calls f at the value of each member of an object; f reads or skips it.
@@ -87,12 +92,52 @@ func (a *answerReader) unexpected(want string, kind jsontext.Kind) error {
 	return err
 }
 
+// ids reads an array of token ids by itself, from where the decoder stands, and
+// lets the decoder go on behind it. An answer has one.
 func (a *answerReader) ids() ([]uint32, error) {
-	raw, err := a.d.ReadValue()
+	if a.taken {
+		return nil, errors.New("answer: token ids come twice")
+	}
+	a.taken = true
+	if a.null() {
+		return nil, nil
+	}
+	// The colon is not the decoder's before the value is, but it has been peeked at.
+	unread, colon := bytes.CutPrefix(bytes.TrimLeft(a.d.UnreadBuffer(), " \n\t\r"), []byte(":"))
+	if !colon {
+		return nil, errIDs
+	}
+	r := bufio.NewReaderSize(io.MultiReader(bytes.NewReader(bytes.Clone(unread)), a.r), 32<<10)
+	ids, err := scanIDs(r, a.limit)
 	if err != nil {
 		return nil, err
 	}
-	return parseIDs(raw, a.limit)
+	return ids, a.resume(r)
+}
+
+// resume has the decoder read from r as if it had just read a value in the place
+// where it is, by letting it read a text that leads there.
+func (a *answerReader) resume(r io.Reader) error {
+	var way strings.Builder
+	tokens := 1
+	for level := range a.d.StackDepth() {
+		tokens++
+		if kind, _ := a.d.StackIndex(level + 1); kind == '[' {
+			way.WriteByte('[')
+			continue
+		}
+		way.WriteString(`{"":`)
+		tokens++
+	}
+	way.WriteByte('0')
+	a.r = io.MultiReader(strings.NewReader(way.String()), r)
+	a.d.Reset(a.r, lenient...)
+	for range tokens {
+		if _, err := a.d.ReadToken(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (a *answerReader) text() (string, error) {
@@ -106,9 +151,9 @@ func (a *answerReader) whole() (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	n, rest, ok := takeID(raw)
-	if !ok || len(rest) > 0 || n > math.MaxInt32 {
-		return 0, errors.New("answer: want a whole number from 0 to 2147483647")
+	n, err := strconv.ParseUint(string(raw), 10, 31)
+	if err != nil {
+		return 0, fmt.Errorf("answer: want a whole number from 0 to 2147483647, got %.20s", raw)
 	}
 	return int(n), nil
 }

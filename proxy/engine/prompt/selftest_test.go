@@ -90,7 +90,7 @@ func TestTokenizerThatDiffersFromTheRendererIsNotUsed(t *testing.T) {
 		t.Errorf("report is %+v", r)
 	}
 	delete(handler, chatRender)
-	wantFailure(t, s, chat(1, e), NoTokenizer)
+	wantFailure(t, s, chat(1, e), Mismatch)
 }
 
 func TestSelfTestFindsTheDialect(t *testing.T) {
