@@ -31,65 +31,14 @@ type found struct {
 // renderer tells, only what is wanted is ever held, and what is skipped may be
 // large (a picture's tensors).
 type answerReader struct {
-	d     *jsontext.Decoder
+	walker
 	r     io.Reader // what d reads
 	limit int       // token ids
 	taken bool      // ids have been read past d
 }
 
 func newAnswerReader(r io.Reader, limit int) *answerReader {
-	return &answerReader{d: jsontext.NewDecoder(r, lenient...), r: r, limit: limit}
-}
-
-// members calls f at the value of each member of an object; f reads or skips it.
-func (a *answerReader) members(f func(name string) error) error {
-	if kind := a.d.PeekKind(); kind != '{' {
-		return a.unexpected("an object", kind)
-	}
-	if _, err := a.d.ReadToken(); err != nil {
-		return err
-	}
-	for a.d.PeekKind() == '"' {
-		name, err := a.d.ReadToken()
-		if err != nil {
-			return err
-		}
-		if err := f(name.String()); err != nil {
-			return err
-		}
-	}
-	_, err := a.d.ReadToken() // the end, or what is wrong
-	return err
-}
-
-// elements calls f at each element of an array; f reads or skips it.
-func (a *answerReader) elements(f func(i int) error) error {
-	if kind := a.d.PeekKind(); kind != '[' {
-		return a.unexpected("an array", kind)
-	}
-	if _, err := a.d.ReadToken(); err != nil {
-		return err
-	}
-	for i := 0; ; i++ {
-		if kind := a.d.PeekKind(); kind == ']' || kind == 0 {
-			_, err := a.d.ReadToken()
-			return err
-		}
-		if err := f(i); err != nil {
-			return err
-		}
-	}
-}
-
-func (a *answerReader) unexpected(want string, kind jsontext.Kind) error {
-	if kind != 0 {
-		return fmt.Errorf("answer: want %s, got %v at byte %d", want, kind, a.d.InputOffset())
-	}
-	_, err := a.d.ReadToken()
-	if err == nil || errors.Is(err, io.EOF) {
-		err = io.ErrUnexpectedEOF
-	}
-	return err
+	return &answerReader{walker: walker{jsontext.NewDecoder(r, lenient...)}, r: r, limit: limit}
 }
 
 // ids reads an array of token ids by itself, from where the decoder stands, and
@@ -157,9 +106,6 @@ func (a *answerReader) whole() (int, error) {
 	}
 	return int(n), nil
 }
-
-// null skips a null and reports whether it was one.
-func (a *answerReader) null() bool { return a.d.PeekKind() == 'n' && a.d.SkipValue() == nil }
 
 // rendered reads the answer of a renderer.
 func (a *answerReader) rendered() (found, error) {

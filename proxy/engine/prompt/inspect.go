@@ -10,7 +10,7 @@ import (
 // renderer, can't be told or don't know.
 type traits struct {
 	media bool
-	// member is the first top-level member of that kind.
+	// member is the last top-level member of that kind.
 	member string
 }
 
@@ -20,70 +20,65 @@ var beyond = map[string]bool{
 	"truncate_prompt_tokens": true, "prompt_embeds": true, "input_ids": true, "session_params": true, "suffix": true,
 }
 
+// mediaTypes are the content parts that are not text. vLLM also takes parts without
+// a type, which are what their member says.
+var mediaTypes = map[string]bool{
+	"image_url": true, "input_image": true, "image_embeds": true, "image_pil": true, "image": true,
+	"audio_url": true, "input_audio": true, "audio_embeds": true, "audio": true,
+	"video_url": true, "video": true, "prompt_embeds": true, "file": true, "input_file": true,
+}
+
 // inspect looks through a request. What can't be read has no traits: the engine
 // will say what is wrong with it.
 func inspect(endpoint cbr.Endpoint, body []byte) traits {
 	var t traits
-	suspect := mentionsMedia(body)
-	_ = eachMember(body, func(name string, value []byte) error {
+	w := walker{decoder(body)}
+	_ = w.members(func(name string) error {
 		switch {
-		case name == "messages" && endpoint == cbr.Chat && suspect:
-			t.media = hasMedia(value)
-		case beyond[name] && !isNull(value),
-			name == "kv_transfer_params" && bytes.Contains(value, []byte(`"prompt_token_ids"`)):
+		case name == "messages" && endpoint == cbr.Chat && w.d.PeekKind() == '[':
+			t.media = false // of several, the last counts
+			return w.elements(func(int) error { return t.message(w) })
+		case beyond[name] && !w.null():
 			t.member = name
+		case beyond[name]:
+			return nil
+		case name == "kv_transfer_params":
+			value, err := w.d.ReadValue()
+			if bytes.Contains(value, []byte(`"prompt_token_ids"`)) {
+				t.member = name
+			}
+			return err
 		}
-		return nil
+		return w.d.SkipValue()
 	})
 	return t
 }
 
-// mediaTypes are the content parts that are not text. Quotes inside strings are
-// escaped, so a quoted name is a string by itself; but it may be one that a tool's
-// schema holds, so what is found here is looked at more closely.
-var mediaTypes = [][]byte{
-	[]byte(`"image_url"`), []byte(`"input_image"`), []byte(`"image_embeds"`), []byte(`"image_pil"`), []byte(`"image"`),
-	[]byte(`"audio_url"`), []byte(`"input_audio"`), []byte(`"audio_embeds"`), []byte(`"audio"`),
-	[]byte(`"video_url"`), []byte(`"video"`), []byte(`"prompt_embeds"`), []byte(`"file"`), []byte(`"input_file"`),
-}
-
-func mentionsMedia(body []byte) bool {
-	for _, name := range mediaTypes {
-		if bytes.Contains(body, name) {
-			return true
+func (t *traits) message(w walker) error {
+	if w.d.PeekKind() != '{' {
+		return w.d.SkipValue()
+	}
+	return w.members(func(name string) error {
+		if name == "content" && w.d.PeekKind() == '[' {
+			return w.elements(func(int) error { return t.part(w) })
 		}
-	}
-	return false
-}
-
-func isMediaType(value []byte) bool {
-	for _, name := range mediaTypes {
-		if bytes.Equal(value, name) {
-			return true
-		}
-	}
-	return false
-}
-
-// hasMedia reports whether a message has a part that is not text.
-func hasMedia(messages []byte) (media bool) {
-	part := func(p []byte) error {
-		return eachMember(p, func(name string, value []byte) error {
-			// A part without a type is what its one member says (vLLM takes these).
-			media = media || name == "type" && isMediaType(value) || isMediaType([]byte(`"`+name+`"`))
-			return nil
-		})
-	}
-	_ = eachElement(messages, func(message []byte) error {
-		return eachMember(message, func(name string, value []byte) error {
-			if name == "content" && kindOf(value) == '[' {
-				_ = eachElement(value, func(p []byte) error {
-					_ = part(p) // a string, which is text
-					return nil
-				})
-			}
-			return nil
-		})
+		return w.d.SkipValue()
 	})
-	return media
+}
+
+func (t *traits) part(w walker) error {
+	if w.d.PeekKind() != '{' { // a string, which is text
+		return w.d.SkipValue()
+	}
+	return w.members(func(name string) error {
+		t.media = t.media || mediaTypes[name]
+		if name != "type" || w.d.PeekKind() != '"' {
+			return w.d.SkipValue()
+		}
+		kind, err := w.d.ReadToken()
+		if err == nil {
+			t.media = t.media || mediaTypes[kind.String()]
+		}
+		return err
+	})
 }

@@ -26,7 +26,7 @@ func (s *Service) Learn(r *Request, promptTokens []uint32) {
 		e.media, e.salt = nil, known.salt
 	}
 	// Media are part of what blocks depend on, and are not reported.
-	if mentionsMedia(r.Body) && inspect(r.Endpoint, r.Body).media {
+	if inspect(r.Endpoint, r.Body).media {
 		return
 	}
 	e.tokens = slices.Clone(promptTokens)

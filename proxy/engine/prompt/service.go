@@ -89,7 +89,7 @@ func (s *Service) Tokens(ctx context.Context, r *Request) (Answer, *Failure) {
 			answer.Exact, answer.Miss, failure = false, failure, nil
 		}
 	}
-	s.count.request(answer.Source, failure, time.Since(begin))
+	s.count.request(&answer, failure, time.Since(begin))
 	return answer, failure
 }
 

@@ -10,6 +10,7 @@ import (
 type counters struct {
 	sources  [len(Sources)]atomic.Uint64
 	failures [len(Reasons)]atomic.Uint64
+	misses   [len(Reasons)]atomic.Uint64
 	waited   timing
 	flights  timing
 	right    atomic.Uint64
@@ -28,14 +29,19 @@ func (t *timing) read() Timing {
 	return Timing{Count: t.count.Load(), Sum: time.Duration(t.nanos.Load())}
 }
 
-func (c *counters) request(source string, f *Failure, waited time.Duration) {
+func (c *counters) request(a *Answer, f *Failure, waited time.Duration) {
 	c.waited.add(waited)
-	if f == nil {
-		c.sources[slices.Index(Sources[:], source)].Add(1)
+	if f != nil {
+		c.failures[f.index()].Add(1)
 		return
 	}
-	c.failures[slices.Index(Reasons[:], f.Reason)].Add(1)
+	if a.Miss != nil {
+		c.misses[a.Miss.index()].Add(1)
+	}
+	c.sources[slices.Index(Sources[:], a.Source)].Add(1)
 }
+
+func (f *Failure) index() int { return slices.Index(Reasons[:], f.Reason) }
 
 func (c *counters) flight(took time.Duration) { c.flights.add(took) }
 
@@ -55,9 +61,10 @@ type Timing struct {
 
 // Stats is what a Service has done and holds.
 type Stats struct {
-	// Requests are those that got tokens, by source; Failures those that did not, by
-	// reason. Both have all names of their closed sets.
-	Requests, Failures map[string]uint64
+	// Requests are those that got tokens, by source; Failures those that did not, and
+	// Misses those that got an earlier turn's, by reason. All have every name of their
+	// closed sets.
+	Requests, Failures, Misses map[string]uint64
 	// Waited is what Tokens took, for all requests; Searches what it took to find
 	// tokens, in the background too.
 	Waited, Searches Timing
@@ -75,7 +82,7 @@ type Stats struct {
 // Stats returns the counters and sizes of now.
 func (s *Service) Stats() Stats {
 	st := Stats{
-		Requests: map[string]uint64{}, Failures: map[string]uint64{},
+		Requests: map[string]uint64{}, Failures: map[string]uint64{}, Misses: map[string]uint64{},
 		Waited: s.count.waited.read(), Searches: s.count.flights.read(),
 		Right: s.count.right.Load(), Wrong: s.count.wrong.Load(),
 	}
@@ -83,7 +90,7 @@ func (s *Service) Stats() Stats {
 		st.Requests[name] = s.count.sources[i].Load()
 	}
 	for i, name := range Reasons {
-		st.Failures[name] = s.count.failures[i].Load()
+		st.Failures[name], st.Misses[name] = s.count.failures[i].Load(), s.count.misses[i].Load()
 	}
 	st.CacheEntries, st.CacheBytes = s.cache.size()
 	s.mu.Lock()

@@ -80,7 +80,7 @@ func TestTokenIDsNeedNobody(t *testing.T) {
 	} {
 		want(t, s, &Request{Endpoint: cbr.Completions, Model: "m", Body: []byte(body)}, FromBody, tokens)
 	}
-	for _, body := range []string{`{"prompt":[1,-2]}`, `{"prompt":[]}`, `{"prompt":[1.5]}`, `{"prompt":[4294967296]}`, `{"prompt":["a"]}`, `{"prompt":[1`, `[1]`, ``} {
+	for _, body := range []string{`{"prompt":[1,-2]}`, `{"prompt":[]}`, `{"prompt":[1.5]}`, `{"prompt":[4294967296]}`, `{"prompt":["a"]}`, `{"prompt":[1`, `{"prompt":[1],"truncate_prompt_tokens":5}`, `[1]`, ``} {
 		wantFailure(t, s, &Request{Endpoint: cbr.Completions, Model: "m", Body: []byte(body)}, NoTokenizer)
 	}
 }
@@ -174,6 +174,9 @@ func TestLateTokensServeTheNextTurn(t *testing.T) {
 		st := s.Stats()
 		if st.Background != 0 || st.InFlight != 0 || st.BodyBytes != 0 || len(s.flights) != 0 || len(s.busy) != 0 {
 			t.Errorf("something is left: %+v", st)
+		}
+		if st.Failures[Deadline] != 1 || st.Misses[Deadline] != 1 || st.Requests[FromEarlier] != 1 || st.Requests[FromCache] != 2 {
+			t.Errorf("counts are %+v", st)
 		}
 		if st.Searches.Count != 2 || st.Searches.Sum != 2*time.Second || st.Waited.Sum != 40*time.Millisecond {
 			t.Errorf("timings are %+v, %+v", st.Searches, st.Waited)
