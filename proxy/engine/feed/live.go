@@ -75,7 +75,9 @@ func (m *machine) lost(now time.Duration) {
 	switch {
 	case m.mode == replaying:
 		m.pending.lossy = true
-	case m.mode == live && m.begun && m.mayReplay(now):
+	case m.mode == live && m.begun && !m.mayReplay(now):
+		m.stale = m.canReplay() // without one the next number tells
+	case m.mode == live && m.begun:
 		m.counts.gaps++
 		m.replay = replay{blind: true}
 		m.request(now, m.next, fill)

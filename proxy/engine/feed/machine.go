@@ -21,6 +21,7 @@ const (
 	stallAfter  = 3 * time.Second        // of a replay that says nothing
 	retryStep   = 500 * time.Millisecond // before the second try; twice that before the third
 	maxTries    = 3                      // of replays in a row that fail without progress
+	trustBelow  = 500                    // batches: the engine's socket drops what a reader of 1,000 leaves
 	maxAsks     = 128                    // of replays in one recovery, whatever they bring
 	coolFirst   = time.Second            // no replay after one that was of no use
 	coolMost    = 30 * time.Second
@@ -88,6 +89,7 @@ type machine struct {
 
 	pending pending
 	replay  replay
+	trust   int // batches in a replay from which on its end is doubted
 
 	cool      time.Duration
 	coolUntil time.Duration
@@ -97,7 +99,7 @@ type machine struct {
 }
 
 func newMachine(c *Config, fx effects, now time.Duration) *machine {
-	return &machine{config: c, fx: fx, downAt: now, pending: pending{max: c.MaxPending}}
+	return &machine{config: c, fx: fx, downAt: now, trust: trustBelow, pending: pending{max: c.MaxPending}}
 }
 
 // canReplay reports whether there is a replay socket at all.

@@ -358,6 +358,19 @@ func TestAReplayOfOneBatchATimeEnds(t *testing.T) {
 	}
 }
 
+func TestTheEndOfALongReplayIsConfirmed(t *testing.T) {
+	s := newScript(t, true)
+	s.play("up")
+	for seq := range trustBelow {
+		s.word(fmt.Sprint("r", seq))
+	}
+	s.did = nil
+	s.play("end r500 end")
+	if got := strings.Join(s.did, " "); got != "ask:500 500 live" {
+		t.Errorf("did %s", got)
+	}
+}
+
 func TestWaitingBatchesAreBounded(t *testing.T) {
 	s := newScript(t, true)
 	s.play("up")
@@ -371,14 +384,14 @@ func TestWaitingBatchesAreBounded(t *testing.T) {
 	for seq := s.m.next; seq < 1000; seq++ {
 		s.word(fmt.Sprint("r", seq))
 	}
-	s.play("end 1000")
+	s.play("end end 1000")
 	var want []string
 	for seq := range 1001 {
 		want = append(want, fmt.Sprint(seq))
 	}
 	got := slices.DeleteFunc(s.did, func(a string) bool { return a == "live" || strings.HasPrefix(a, "ask") })
 	if !slices.Equal(got, want) {
-		t.Errorf("did %v", s.did)
+		t.Errorf("%d batches, want 1001 in order", len(got))
 	}
 }
 

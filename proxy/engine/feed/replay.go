@@ -28,6 +28,7 @@ type replay struct {
 	purpose  purpose
 	answered bool // a batch came
 	useful   bool // a batch of it was taken
+	batches  int  // that came
 	blind    bool // something is missing that no waiting batch shows
 	progress time.Duration
 	retryAt  time.Duration
@@ -54,7 +55,7 @@ func (m *machine) again(now time.Duration) {
 	switch {
 	case r.asks >= maxAsks:
 		m.giveUp(now)
-	case r.purpose == verify:
+	case r.purpose == verify && !r.answered:
 		m.request(now, m.next-1, verify)
 	case r.purpose == fresh && !r.answered:
 		m.request(now, 0, fresh)
@@ -81,6 +82,7 @@ func (m *machine) replayed(now time.Duration, id uint64, b batch) {
 	}
 	first := !r.answered
 	r.answered = true
+	r.batches++
 	if first || b.seq >= m.next {
 		r.progress = now
 	}
@@ -135,7 +137,8 @@ func (m *machine) hole(now time.Duration, b batch) {
 }
 
 // ended is the marker after the last batch that the engine has. Some may have been
-// lost before it: only numbers that follow each other count.
+// lost before it: only numbers that follow each other count, and after a long
+// replay an answer that brings nothing more.
 func (m *machine) ended(now time.Duration, id uint64) {
 	r := &m.replay
 	if !r.active || r.id != id {
@@ -148,9 +151,14 @@ func (m *machine) ended(now time.Duration, id uint64) {
 		return
 	case r.purpose == fresh && !r.answered:
 		m.stale = false // there is nothing that would help
-		if m.pending.first() == nil && !m.begun {
+		if !m.begun {
+			// It had published nothing when it was asked. What waits may not begin there.
 			m.begun, m.next, m.summed, m.doubt = true, 0, false, ""
+			r.useful = true
 		}
+	case r.batches >= m.trust:
+		m.again(now)
+		return
 	}
 	m.settle(now)
 }
