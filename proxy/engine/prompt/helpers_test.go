@@ -173,7 +173,16 @@ func trueLocal(endpoint cbr.Endpoint, body []byte) ([]uint32, error) {
 
 func withLocal(f localDouble) func(string) Local { return func(string) Local { return f } }
 
+// newService returns a service that waits as long as it takes: for tests in real
+// time.
 func newService(t *testing.T, c Config) *Service {
+	t.Helper()
+	c.Budget, c.MaxBudget = time.Minute, time.Minute
+	return newTimed(t, c)
+}
+
+// newTimed returns one with the default budget, for tests in virtual time.
+func newTimed(t *testing.T, c Config) *Service {
 	t.Helper()
 	s, err := New(c)
 	if err != nil {

@@ -164,7 +164,7 @@ func TestSelfTestOfDeadEngineChangesNothing(t *testing.T) {
 
 func TestSelfTestIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newService(t, Config{Local: withLocal(trueLocal)})
+		s := newTimed(t, Config{Local: withLocal(trueLocal)})
 		begin := time.Now()
 		r := s.SelfTest(t.Context(), "m", []Engine{&double{id: "a", handler: slow(time.Hour, vllm())}})
 		if took := time.Since(begin); took > 15*time.Second || r.Way != "" {

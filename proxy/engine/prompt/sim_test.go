@@ -2,7 +2,6 @@ package prompt
 
 import (
 	"testing"
-	"time"
 
 	"kvca/bench/engine"
 )
@@ -12,7 +11,7 @@ func TestSimulatedEngineTellsTheTokensItComputes(t *testing.T) {
 	sim.Start(t.Context())
 	t.Cleanup(sim.Close)
 	e := &double{id: "sim", handler: sim}
-	s := newService(t, Config{Budget: 250 * time.Millisecond})
+	s := newService(t, Config{})
 	r := chat(1, e)
 	r.Body = []byte(`{"tools":[{"type":"function","function":{"name":"f","parameters":{"z":1,"a":2}}}],"model":"m","messages":[{"role":"system","content":"s"},{"role":"user","content":"Grüße"}],"seed":1}`)
 	expected, err := engine.ChatPrompt(r.Body)

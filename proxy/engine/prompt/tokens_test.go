@@ -58,7 +58,7 @@ func TestAbsentWayIsTriedAgainLater(t *testing.T) {
 				}
 				tokenizerOnly().ServeHTTP(w, r)
 			})
-			s := newService(t, Config{})
+			s := newTimed(t, Config{})
 			want(t, s, chat(1, e), FromTokenize, hiIDs)
 			want(t, s, chat(2, e), FromTokenize, hiIDs)
 			if got := e.questions(); !slices.Equal(got, []string{chatRender, "/tokenize", "/tokenize"}) {
@@ -151,7 +151,7 @@ func TestImageInAToolIsNoMedia(t *testing.T) {
 func TestLateTokensServeTheNextTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := &double{id: "a", handler: slow(time.Second, vllm())}
-		s := newService(t, Config{})
+		s := newTimed(t, Config{})
 		begin := time.Now()
 		wantFailure(t, s, chat(1, e), Deadline)
 		if waited := time.Since(begin); waited != 20*time.Millisecond {
@@ -199,7 +199,7 @@ func TestBudgetGrowsWithThePrefill(t *testing.T) {
 func TestBackgroundIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := &double{id: "a", handler: slow(time.Second, vllm())}
-		s := newService(t, Config{MaxBackground: 2})
+		s := newTimed(t, Config{MaxBackground: 2})
 		for key := range uint64(4) {
 			wantFailure(t, s, chat(key+1, e), Deadline)
 		}
@@ -213,7 +213,7 @@ func TestBackgroundIsBounded(t *testing.T) {
 func TestFlightEndsAfterItsTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := &double{id: "a", handler: slow(time.Hour, vllm())}
-		s := newService(t, Config{})
+		s := newTimed(t, Config{})
 		wantFailure(t, s, chat(1, e), Deadline)
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
@@ -226,7 +226,7 @@ func TestFlightEndsAfterItsTimeout(t *testing.T) {
 func TestClientThatLeavesEndsItsFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := &double{id: "a", handler: slow(time.Second, vllm())}
-		s := newService(t, Config{})
+		s := newTimed(t, Config{})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
 		if _, f := s.Tokens(ctx, chat(1, e)); f == nil || f.Reason != Deadline {
@@ -242,7 +242,7 @@ func TestClientThatLeavesEndsItsFlight(t *testing.T) {
 func TestEqualRequestsShareACall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := &double{id: "a", handler: slow(10*time.Millisecond, vllm())}
-		s := newService(t, Config{})
+		s := newTimed(t, Config{})
 		var all sync.WaitGroup
 		for range 50 {
 			all.Go(func() {
@@ -261,7 +261,7 @@ func TestEqualRequestsShareACall(t *testing.T) {
 func TestWaiterThatStaysKeepsTheFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := &double{id: "a", handler: slow(100*time.Millisecond, vllm())}
-		s := newService(t, Config{MaxBackground: 1})
+		s := newTimed(t, Config{MaxBackground: 1})
 		wantFailure(t, s, chat(7, e), Deadline) // takes the only place in the background
 		short, long := chat(1, e), chat(1, e)
 		long.Bytes = 1 << 20
@@ -275,7 +275,7 @@ func TestWaiterThatStaysKeepsTheFlight(t *testing.T) {
 func TestBusyEngineIsNotQueuedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := &double{id: "a", handler: slow(time.Second, vllm())}
-		s := newService(t, Config{MaxPerEngine: 2})
+		s := newTimed(t, Config{MaxPerEngine: 2})
 		wantFailure(t, s, chat(1, e), Deadline)
 		wantFailure(t, s, chat(2, e), Deadline)
 		begin := time.Now()
@@ -291,7 +291,7 @@ func TestBusyEngineIsNotQueuedFor(t *testing.T) {
 func TestBodiesInFlightAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := &double{id: "a", handler: slow(time.Second, vllm())}
-		s := newService(t, Config{MaxBodyBytes: int64(len(hi))})
+		s := newTimed(t, Config{MaxBodyBytes: int64(len(hi))})
 		wantFailure(t, s, chat(1, e), Deadline)
 		wantFailure(t, s, chat(2, e), Overloaded)
 	})
@@ -344,7 +344,7 @@ func TestCallerMayUseItsBodyAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := &double{id: "a"}
 		e.handler = slow(50*time.Millisecond, vllm())
-		s := newService(t, Config{})
+		s := newTimed(t, Config{})
 		r := chat(1, e)
 		wantFailure(t, s, r, Deadline)
 		for i := range r.Body {
@@ -358,7 +358,7 @@ func TestCallerMayUseItsBodyAgain(t *testing.T) {
 func TestClosedServiceKnowsWhatItKnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := &double{id: "a", handler: vllm()}
-		s := newService(t, Config{})
+		s := newTimed(t, Config{})
 		want(t, s, chat(1, e), FromRender, hiIDs)
 		e.handler = slow(time.Second, vllm())
 		wantFailure(t, s, chat(2, e), Deadline)
