@@ -47,6 +47,7 @@ func (s *Server) routes() *http.ServeMux {
 		mux.HandleFunc("POST "+path, s.inference(&s.textFaults, h))
 	}
 	s.addPlainRoutes(mux)
+	s.addEventRoutes(mux)
 	s.addHooks(mux)
 	return mux
 }

@@ -262,3 +262,18 @@ func TestAClearIsToldWithTheNextStep(t *testing.T) {
 		t.Errorf("told %+v, want both together", *heard)
 	}
 }
+
+// What a request's prompt did not hit, it computes.
+func TestWhatIsNotCachedIsComputed(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		s := scripts(rt)
+		s.actions = slices.DeleteFunc(s.actions, func(a action) bool { return a.cancel })
+		for i := range s.actions {
+			s.actions[i].r.Anew = rapid.IntRange(0, 3).Draw(rt, "anew") == 0
+		}
+		_, e := s.play(func(*Engine) {}, func(*Engine) {})
+		if got := e.Stats(); got.Preemptions == 0 && got.PrefillTokens != got.PromptTokens-got.CachedTokens {
+			rt.Errorf("%d prompt tokens, %d cached, %d computed", got.PromptTokens, got.CachedTokens, got.PrefillTokens)
+		}
+	})
+}

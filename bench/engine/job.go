@@ -30,6 +30,7 @@ type wish struct {
 	maxTokens   int    // 0: the model decides
 	tool        *tool
 	nocache     bool // embeddings and the like neither hit nor fill the cache
+	anew        bool // what asks for the prompt's own probabilities only fills it
 }
 
 // newJob decides the whole answer before the first step: it depends on the prompt only, and the cache must know which blocks it
@@ -50,10 +51,11 @@ func (s *Server) newJob(index int, w wish) *job {
 		j.lead = tokenBytes - part
 	}
 	j.compose(seed, w.tool)
-	j.req = Request{PromptTokens: len(w.prompt), OutputTokens: j.length}
+	j.req = Request{PromptTokens: len(w.prompt), OutputTokens: j.length, Anew: w.anew}
 	if !w.nocache {
-		j.req.Blocks = chain
-		j.req.OutputBlocks = continuation(j, w, from, unit)[len(chain):]
+		whole := continuation(j, w, unit)
+		j.req.Blocks, j.req.OutputBlocks = chain, whole.chain(from, unit)[len(chain):]
+		j.req.Ref = s.originOf(w, whole)
 	}
 	return j
 }
@@ -70,15 +72,29 @@ func (j *job) compose(seed uint64, t *tool) {
 	j.length, j.finish = len(j.answer.appendBody(nil)), "tool_calls"
 }
 
-// continuation names the blocks of prompt and answer together, as a follow-up will spell them.
-func continuation(j *job, w wish, from uint64, unit int) []uint64 {
+// originOf is what events say of a request's blocks. A name that is not the server's first is an adapter's, for the cache tells
+// them apart.
+func (s *Server) originOf(w wish, whole tokens) any {
+	if s.announcer == nil {
+		return nil
+	}
+	o := &origin{ids: whole, salt: w.salt}
+	if w.model != s.cfg.Model {
+		o.adapter = w.model
+	}
+	return o
+}
+
+// continuation is prompt and answer together, as a follow-up will spell them. Where a text's last, partial token ends a block, it
+// stays as it is, for the block has its name by then.
+func continuation(j *job, w wish, unit int) tokens {
 	whole := make(tokens, 0, len(w.prompt)+j.length+1)
-	if w.prefix != "" {
+	if w.prefix != "" && len(w.prompt)%unit != 0 {
 		whole = whole.appendText(w.prefix + j.text)
 	} else {
 		whole = j.answer.appendBody(append(whole, w.prompt...))
 	}
-	return whole.chain(from, unit)
+	return whole
 }
 
 // fresh returns the text that has been generated and not yet sent.

@@ -31,7 +31,7 @@ func (c *call) wish(p sampling) (wish, error) {
 	if err != nil {
 		return wish{}, err
 	}
-	w := wish{model: model, nocache: p.PromptLogprobs != nil}
+	w := wish{model: model, anew: p.PromptLogprobs != nil}
 	if p.CacheSalt != nil {
 		if w.salt = *p.CacheSalt; w.salt == "" {
 			return wish{}, badRequest("cache_salt", "Parameter 'cache_salt' must be a non-empty string if provided. (parameter=cache_salt)")

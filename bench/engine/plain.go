@@ -118,6 +118,8 @@ type State struct {
 	OutputTokens uint64  `json:"output_tokens"`
 	Finished     uint64  `json:"finished"`
 	Preemptions  uint64  `json:"preemptions"`
+	Batches      uint64  `json:"event_batches"`
+	Subscribers  int     `json:"event_subscribers"`
 }
 
 func (s *Server) state() (st State) {
@@ -128,6 +130,12 @@ func (s *Server) state() (st State) {
 			Blocks: e.Blocks(), CachedBlocks: e.CachedBlocks(), KVUsage: e.KVUsage(), PromptTokens: stats.PromptTokens,
 			CachedTokens: stats.CachedTokens, OutputTokens: stats.OutputTokens, Finished: stats.Finished, Preemptions: stats.Preemptions,
 		}
+		if s.announcer != nil {
+			st.Batches = s.announcer.batches
+		}
 	})
+	if s.publisher != nil {
+		st.Subscribers = s.publisher.Subscribers()
+	}
 	return st
 }

@@ -36,7 +36,7 @@ type previewSampling struct {
 func (c *call) preview(id string, w wish, q sampling) preview {
 	p := preview{
 		RequestID: id, TokenIDs: w.prompt, Model: w.model, OutputMode: "tokens", Stream: q.Stream, StreamOpts: q.StreamOptions,
-		CacheSalt: q.CacheSalt, Sampling: previewSampling{1, 1, w.maxTokens, w.nocache},
+		CacheSalt: q.CacheSalt, Sampling: previewSampling{1, 1, w.maxTokens, w.anew},
 	}
 	if w.maxTokens == 0 {
 		p.Sampling.MaxTokens = c.s.cfg.MaxModelLen - len(w.prompt)
@@ -105,7 +105,7 @@ type Lacks struct {
 	TokenIDs bool
 	// CachedTokens leaves them out of the usage, as without --enable-prompt-tokens-details.
 	CachedTokens bool
-	// EventSources has no /kv_event_sources.
+	// EventSources has no /kv_event_sources, nor SGLang's /server_info.
 	EventSources bool
 }
 

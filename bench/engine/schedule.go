@@ -143,7 +143,11 @@ func (e *Engine) admit(b *batch) {
 func (e *Engine) reserve(s *seq) bool {
 	blocks := e.p.blocksFor(s.target)
 	s.held = slices.Grow(s.held[:0], e.p.blocksFor(s.PromptTokens+s.OutputTokens))
-	found, idle := e.pool.find(s.held, s.chain(e.p.BlockTokens), (s.target-1)/e.p.BlockTokens)
+	limit := (s.target - 1) / e.p.BlockTokens
+	if s.Anew {
+		limit = 0
+	}
+	found, idle := e.pool.find(s.held, s.chain(e.p.BlockTokens), limit)
 	hits := len(found)
 	if blocks-hits > e.pool.free()-idle {
 		return false

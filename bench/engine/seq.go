@@ -14,6 +14,8 @@ type Request struct {
 	OutputBlocks []uint64
 	PromptTokens int
 	OutputTokens int
+	// Anew has the whole prompt computed, whatever is cached of it; its blocks are cached as any.
+	Anew bool
 	// Ref is the caller's: the engine hands it back with what the request changes in the cache (see Watch).
 	Ref any
 }

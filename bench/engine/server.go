@@ -7,13 +7,15 @@ import (
 	"net/http"
 	"sync/atomic"
 	"time"
+
+	"kvca/bench/publish"
 )
 
 // ServerConfig describes a simulated inference server.
 type ServerConfig struct {
 	// Model is the name it serves; "sim" by default. It labels the metrics.
 	Model string
-	// Models are further names. Each has a cache of its own content within the same memory.
+	// Models are further names. Each has a cache of its own content within the same memory, and is an adapter in events.
 	Models []string
 	// Profile is the engine; Profile8B by default.
 	Profile Profile
@@ -31,6 +33,8 @@ type ServerConfig struct {
 	Seed uint64
 	// Lacks is what this server does not offer.
 	Lacks Lacks
+	// Events announce what the cache holds. By default they do not.
+	Events Events
 }
 
 func (c ServerConfig) withDefaults() ServerConfig {
@@ -67,6 +71,8 @@ type Server struct {
 	ids        atomic.Uint64
 	born       time.Time
 	endings    endings
+	announcer  *announcer         // nil: events are off
+	publisher  *publish.Publisher // nil: not open
 }
 
 // NewServer returns a server that has not been started.
@@ -76,15 +82,21 @@ func NewServer(cfg ServerConfig) *Server {
 		cfg: cfg, engineUnit: cfg.Profile.BlockTokens, driver: newDriver(cfg.Profile, cfg.Speedup),
 		models: newModels(cfg), responses: newResponseStore(), born: time.Now(),
 	}
+	s.announcer = newAnnouncer(cfg, s.driver.engine)
 	s.mux = s.routes()
 	return s
 }
 
-// Start begins the engine's time. It ends with ctx or with Close, whichever is first. A second call does nothing.
+// Start begins the engine's time. It ends with ctx or with Close, whichever is first. A second call does nothing. Events are
+// published only if OpenEvents has been called.
 func (s *Server) Start(ctx context.Context) { s.driver.launch(ctx) }
 
-// Close stops the engine as if it had been killed: answers in the making are cut off. It waits for the engine's goroutine.
-func (s *Server) Close() { s.driver.close() }
+// Close stops the engine as if it had been killed: answers in the making are cut off. It waits for the engine's goroutine and for
+// those of the event sockets.
+func (s *Server) Close() {
+	s.driver.close()
+	s.closeEvents()
+}
 
 // Live is how many requests wait for the engine or for the rest of their answer.
 func (s *Server) Live() int {
@@ -106,10 +118,14 @@ func (s *Server) Inspect(f func(*Engine)) { s.driver.inspect(f) }
 // uvicorn closes a connection that has been idle for so long.
 const keepAlive = 5 * time.Second
 
-// Serve starts s and serves it on ln until ctx ends, with vLLM's keep-alive. Then connections are cut, as by a kill.
+// Serve starts s and serves it on ln until ctx ends, with vLLM's keep-alive. Then connections are cut, as by a kill. An engine that
+// comes back is another Server on a listener of the same address, with the same endpoints for its events.
 func Serve(ctx context.Context, ln net.Listener, s *Server) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	if err := s.OpenEvents(); err != nil {
+		return errors.Join(err, ln.Close())
+	}
 	s.Start(ctx)
 	hs := &http.Server{Handler: s, IdleTimeout: keepAlive, ReadHeaderTimeout: 10 * time.Second}
 	cut := make(chan struct{})
