@@ -42,6 +42,7 @@ type Cluster struct {
 	backends backends
 	facts    facts
 	outbox   outbox
+	index    *index // nil: none is shared
 
 	// meeting is held where peers are met and forgotten: nobody is forgotten before
 	// it is leased or live. It comes before viewMu.
@@ -109,6 +110,7 @@ func newCluster(cfg Config) *Cluster {
 		started: cfg.Now(),
 	}
 	c.facts = facts{c: c, known: make(map[string]uint64), drained: make(map[string]member.Fact), digests: make(map[string]uint64)}
+	c.index = newIndex(c)
 	c.live.Store(new([]member.Member))
 	c.revise()
 	return c
@@ -118,10 +120,15 @@ func newCluster(cfg Config) *Cluster {
 func (c *Cluster) connect() (err error) {
 	cfg := &c.cfg
 	hello := c.hello()
-	c.links, err = link.New(link.Config{
+	links := link.Config{
 		Self: c.hello, Listener: cfg.Link, Dial: cfg.Dial, TLS: cfg.TLS, Handler: handler{c},
 		Logger: cfg.Logger, Registerer: cfg.Registerer, Lease: lease,
-	})
+	}
+	if c.index != nil && cfg.Agents != nil {
+		links.Agents = agents{c.index}
+		links.Token = func(name string) ([]byte, bool) { return cfg.Agents().Token(name) }
+	}
+	c.links, err = link.New(links)
 	if err != nil {
 		return err
 	}
@@ -274,6 +281,7 @@ func (c *Cluster) doBeat(n uint64, now time.Duration) {
 	if n%4 == 0 {
 		c.compare(now)
 		c.forgetGone()
+		c.index.tend(now)
 	}
 	if n%uint64(agesEvery/beatEvery) == 0 {
 		c.tellAges(now)

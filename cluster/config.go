@@ -11,10 +11,13 @@ import (
 	"github.com/hashicorp/memberlist"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"kvca/cluster/agent"
 	"kvca/cluster/link"
 	"kvca/cluster/member"
 	"kvca/state/blockmap"
 	"kvca/state/chain"
+	"kvca/state/enginehash"
+	"kvca/state/kvindex"
 	"kvca/state/ledger"
 )
 
@@ -69,6 +72,15 @@ type Config struct {
 	Ledger *ledger.Ledger
 	Map    *blockmap.Map
 	Fleet  Fleet
+	// Index is the precise index that is shared; nil: none is.
+	Index *kvindex.Index
+	// Named tells of a backend whose events carry no tokens how its engine hashes,
+	// and its block size; nil for others, and where no backend is of that kind. It
+	// must say the same on all nodes.
+	Named func(backend string) (*enginehash.Chain, int)
+	// Agents are the agents that may describe backends here, asked for whenever one
+	// says something; nil: none may.
+	Agents func() agent.Credentials
 
 	Logger     *slog.Logger
 	Registerer prometheus.Registerer

@@ -60,6 +60,7 @@ func (c *Cluster) linkUp(l peerLink) {
 	p.mu.Unlock()
 	c.tellHeldSet(p, c.cfg.Now())
 	c.fleetDue()
+	c.index.linkUp(p)
 	c.startWorkers(p)
 }
 
@@ -101,6 +102,7 @@ func (c *Cluster) linkDown(l peerLink) {
 	c.linked.Add(-1)
 	p.out.dirty.Store(true)
 	p.calls.abandon()
+	c.index.linkDown(p)
 }
 
 // frame takes one frame. Those that requests wait for are handled at once.
@@ -138,6 +140,8 @@ func (c *Cluster) frame(l peerLink, kind byte, body []byte) {
 		c.put(p, &p.inbox, kind, body)
 	case wire.Page, wire.PageEnd, wire.Roster, wire.Facts:
 		c.put(p, &p.inbox, kind, body)
+	case wire.KVOffer, wire.KVWant, wire.KVPart, wire.KVAck:
+		c.index.hear(p, kind, body)
 	default:
 		c.metrics.malformed.WithLabelValues("unknown_kind").Inc()
 	}

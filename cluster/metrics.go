@@ -27,6 +27,8 @@ type metrics struct {
 	comparisons prometheus.Counter
 	repaired    prometheus.Counter
 	divergence  *prometheus.GaugeVec
+
+	index indexMetrics
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
@@ -64,6 +66,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		m.reservations.degraded.WithLabelValues(why)
 	}
 	runs := vec("kvca_cluster_runs_total", "Runs of locations heard from peers: applied, void (of an older generation), unknown (of a backend that this node does not know).", "result")
+	m.index = newIndexMetrics(f)
 	m.runs.applied, m.runs.void, m.runs.unknown = runs.WithLabelValues("applied"), runs.WithLabelValues("void"), runs.WithLabelValues("unknown")
 	return m
 }
@@ -80,6 +83,9 @@ func (c *Cluster) registerState(reg prometheus.Registerer) {
 		}
 		return 0
 	})
+	if c.index != nil {
+		reg.MustRegister(newSourceMetrics(c.index))
+	}
 	reg.MustRegister(&peerMetrics{
 		c:     c,
 		lag:   prometheus.NewDesc("kvca_cluster_lag_seconds", "Time from learning a location to the peer's having applied it, the last one.", []string{"peer"}, nil),

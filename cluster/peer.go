@@ -41,6 +41,10 @@ type peer struct {
 	// length, both off the link's reader.
 	inbox, questions mailbox
 
+	// tells is what it is told of this node's sources, hears what it tells of its own.
+	tells tells
+	hears hears
+
 	mu     sync.Mutex // guards what follows
 	boot   uint64
 	leased bool          // its holds and subtotals count
@@ -119,6 +123,7 @@ func (s *peers) meet(name string) *peer {
 			p := &peer{name: name, holder: h}
 			p.inbox.init(inboxBytes)
 			p.questions.init(questionBytes)
+			p.hears.box.init(sourceInbox)
 			p.credits.moved = make(chan struct{}, 1)
 			if s.byName == nil {
 				s.byName = make(map[string]*peer)

@@ -42,6 +42,7 @@ func (c *Cluster) pump(ctx context.Context) {
 func (c *Cluster) tellNews() {
 	batch, since, lost := c.outbox.take()
 	subtotals := c.newSubtotals()
+	sources, turn := c.index.takeNews(), copyTurn
 	for _, p := range c.peers.all() {
 		if lost {
 			p.out.dirty.Store(true)
@@ -54,8 +55,14 @@ func (c *Cluster) tellNews() {
 				c.sendDelta(p, l, batch, since)
 			}
 			c.acknowledge(p)
+			if c.index != nil {
+				c.index.tellSources(p, sources, &turn)
+			}
 			l.Flush()
 		}
+	}
+	if turn <= 0 {
+		nudge(c.stir)
 	}
 }
 

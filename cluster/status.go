@@ -28,6 +28,8 @@ type Status struct {
 	// Divergence is how many locations each peer had at the last comparison
 	// that this node lacked.
 	Divergence map[string]int64
+	// Sources are those of the precise index, by backend and rank.
+	Sources []SourceStatus
 }
 
 // Member is one node as this one sees it.
@@ -69,6 +71,7 @@ func (c *Cluster) Status() Status {
 	for _, p := range c.peers.all() {
 		c.addPeer(&s, p)
 	}
+	s.Sources = c.index.status()
 	s.Granted, s.Refused, s.Degraded = c.cfg.Ledger.Counters().Granted, c.count.refused.Load(), c.count.degraded.Load()
 	return s
 }

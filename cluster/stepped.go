@@ -121,6 +121,9 @@ func (s *Stepped) Deliver(from string, kind byte, body []byte) (question bool) {
 	for m, ok := p.inbox.take(); ok; m, ok = p.inbox.take() {
 		s.apply(p, m, &s.run)
 	}
+	for m, ok := p.hears.box.take(); ok; m, ok = p.hears.box.take() {
+		s.index.apply(p, m)
+	}
 	return kind == wire.Digest
 }
 

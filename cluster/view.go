@@ -132,6 +132,7 @@ func (c *Cluster) Open(s state.Slot, id string) {
 	e.generation.Store(c.facts.generation(id))
 	c.revise()
 	c.fleetDue()
+	c.index.opened(e.key)
 	for _, p := range c.peers.all() {
 		p.pull.want() // what peers told of it was dropped
 	}
@@ -140,7 +141,8 @@ func (c *Cluster) Open(s state.Slot, id string) {
 // Close tells the cluster that the backend in slot s is gone. It comes before the
 // router gives the slot back.
 func (c *Cluster) Close(s state.Slot) {
-	if e := c.backends.at(s); e != nil {
+	e := c.backends.at(s)
+	if e != nil {
 		// What is told of the slot from here on is told of another backend.
 		none := wire.AppendFigure(wire.AppendSubtotals(nil, false, 1), &wire.Figure{Key: e.key})
 		for _, p := range c.peers.all() {
@@ -148,6 +150,9 @@ func (c *Cluster) Close(s state.Slot) {
 		}
 	}
 	c.backends.close(s)
+	if e != nil {
+		c.index.closed(e.key)
+	}
 	c.cfg.Ledger.SetRole(s, ledger.Owner)
 	c.revise()
 	c.fleetDue()

@@ -6,7 +6,8 @@ import (
 )
 
 // workers are the goroutines that belong to peers: one applies what a peer tells,
-// one answers its digests. They live from the peer's first link until the peer is
+// one answers its digests, one applies what it tells
+// of its sources. They live from the peer's first link until the peer is
 // forgotten.
 type workers struct {
 	sync.WaitGroup
@@ -33,6 +34,9 @@ func (c *Cluster) startWorkers(p *peer) {
 	w.stop[p] = cancel
 	w.Go(func() { c.work(ctx, p) })
 	w.Go(func() { c.answerQuestions(ctx, p) })
+	if c.index != nil {
+		w.Go(func() { c.index.work(ctx, p) })
+	}
 }
 
 func (w *workers) end(p *peer) {

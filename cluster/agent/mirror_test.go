@@ -14,7 +14,9 @@ import (
 )
 
 // failer is a test, or a property that is checked.
-type failer interface{ Fatalf(format string, args ...any) }
+type failer interface {
+	Fatalf(format string, args ...any)
+}
 
 // node is a node's end of a stream: what it was told lies in a source.
 type node struct {
