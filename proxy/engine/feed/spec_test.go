@@ -1,0 +1,102 @@
+package feed
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestSpecsAreRead(t *testing.T) {
+	for value, want := range map[string]Spec{
+		"auto":                              {Auto: true},
+		"tcp://gpu-1:5557":                  {Endpoint: "tcp://gpu-1:5557"},
+		"tcp://gpu-1:5557,tcp://gpu-1:5657": {Endpoint: "tcp://gpu-1:5557", Replay: "tcp://gpu-1:5657"},
+		"tcp://[fd00::1]:5557":              {Endpoint: "tcp://[fd00::1]:5557"},
+		"ipc:///run/kv":                     {Endpoint: "ipc:///run/kv"},
+		"bind:tcp://*:5557":                 {Endpoint: "tcp://*:5557", Bind: true},
+		"bind:tcp://0.0.0.0:5557,tcp://gpu-1:5657": {Endpoint: "tcp://0.0.0.0:5557", Replay: "tcp://gpu-1:5657", Bind: true},
+	} {
+		got, err := ParseSpec(value)
+		if err != nil || got != want {
+			t.Errorf("%s: %+v, %v; want %+v", value, got, err, want)
+		}
+	}
+}
+
+func TestSpecsWithFaultsSayWhatWouldBeRight(t *testing.T) {
+	for value, want := range map[string]string{
+		"":                                   "want tcp://host:port",
+		"gpu-1:5557":                         "want tcp://host:port",
+		"tcp://gpu-1":                        "has no port",
+		"tcp://*:5557":                       "names no host",
+		"tcp://0.0.0.0:5557":                 "nobody can connect to a wildcard",
+		"tcp://gpu-1:5557,":                  "replay endpoint",
+		"tcp://gpu-1:5557,bind:tcp://*:5657": "without bind:",
+		"tcp://gpu-1:5557,tcp://gpu-1:5557":  "a socket of its own",
+		"tcp://gpu-1:5557,tcp://*:5657":      "names no host",
+		"auto,tcp://gpu-1:5657":              "want tcp://host:port",
+	} {
+		if _, err := ParseSpec(value); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: error %v, want one with %q", value, err, want)
+		}
+	}
+}
+
+func TestAllFaultsOfASpecAreNamedAtOnce(t *testing.T) {
+	_, err := ParseSpec("gpu-1,gpu-1")
+	if err == nil || !strings.Contains(err.Error(), "event endpoint") || !strings.Contains(err.Error(), "gpu-1") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestRanksAddToThePort(t *testing.T) {
+	for _, c := range []struct {
+		endpoint string
+		ranks    int
+		want     []string
+	}{
+		{"tcp://gpu-1:5557", 1, []string{"tcp://gpu-1:5557"}},
+		{"tcp://gpu-1:5557", 3, []string{"tcp://gpu-1:5557", "tcp://gpu-1:5558", "tcp://gpu-1:5559"}},
+		{"tcp://*:5557", 2, []string{"tcp://*:5557", "tcp://*:5558"}},
+		{"tcp://fd00::1:5557", 2, []string{"tcp://[fd00::1]:5557", "tcp://[fd00::1]:5558"}},
+		{"ipc:///run/kv", 1, []string{"ipc:///run/kv"}},
+	} {
+		got, err := Endpoints(c.endpoint, c.ranks)
+		if err != nil || !slices.Equal(got, c.want) {
+			t.Errorf("%s, %d ranks: %q, %v; want %q", c.endpoint, c.ranks, got, err, c.want)
+		}
+	}
+}
+
+func TestRanksWithoutRoomAreRefused(t *testing.T) {
+	for _, c := range []struct {
+		endpoint string
+		ranks    int
+		want     string
+	}{
+		{"ipc:///run/kv", 2, "only tcp"},
+		{"tcp://gpu-1:65535", 2, "at most 65535"},
+		{"tcp://gpu-1:5557", 0, "expected 1 to"},
+		{"tcp://gpu-1:5557", 1 << 40, "expected 1 to"},
+		{"gpu-1", 1, "want tcp://host:port"},
+	} {
+		if got, err := Endpoints(c.endpoint, c.ranks); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s, %d ranks: %q, error %v, want one with %q", c.endpoint, c.ranks, got, err, c.want)
+		}
+	}
+}
+
+func FuzzParseSpec(f *testing.F) {
+	f.Add("auto")
+	f.Add("bind:tcp://*:5557,tcp://[::1]:5657")
+	f.Add("ipc:///a,tcp://b:1")
+	f.Fuzz(func(t *testing.T, value string) {
+		s, err := ParseSpec(value)
+		if err == nil && !s.Auto && checkEndpoint(s.Endpoint, s.Bind) != nil {
+			t.Errorf("%q: taken with endpoint %q", value, s.Endpoint)
+		}
+		if err == nil && !s.Auto {
+			Endpoints(s.Endpoint, 3)
+		}
+	})
+}
