@@ -27,6 +27,8 @@ type AdminConfig struct {
 	Draining func() bool
 	// Cluster is the cluster that the node is in; nil for a node that is alone.
 	Cluster Cluster
+	// Sources lists who tells the precise index what; nil for nobody.
+	Sources func() []IndexSource
 	// Client and Admin are where the node serves.
 	Client, Admin string
 	// Boot identifies this run of the process.
@@ -44,6 +46,9 @@ func NewAdmin(c AdminConfig) http.Handler {
 	a := &admin{AdminConfig: c, pool: c.Proxy.pool}
 	if a.Cluster == nil {
 		a.Cluster = &alone{Member{Name: c.Proxy.cfg.Node, State: "alive", Boot: c.Boot, Link: "self", Client: c.Client, Admin: c.Admin}, a.pool}
+	}
+	if a.Sources == nil {
+		a.Sources = func() []IndexSource { return nil }
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", a.healthz)
@@ -100,6 +105,7 @@ func (a *admin) addBackend(w http.ResponseWriter, r *http.Request) {
 		Weight      float64  `json:"weight"`
 		Models      []string `json:"models"`
 		CacheTokens int      `json:"cache_tokens"`
+		Events      string   `json:"events"`
 	}
 	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxAdminBody))
 	d.DisallowUnknownFields()
@@ -107,7 +113,7 @@ func (a *admin) addBackend(w http.ResponseWriter, r *http.Request) {
 		adminError(w, http.StatusBadRequest, "invalid_json", `Expected {"id","url","weight"}: `+err.Error()+".")
 		return
 	}
-	err := a.pool.Add(backend.Config{ID: c.ID, URL: c.URL, Weight: c.Weight, Models: c.Models, CacheTokens: c.CacheTokens})
+	err := a.pool.Add(backend.Config{ID: c.ID, URL: c.URL, Weight: c.Weight, Models: c.Models, CacheTokens: c.CacheTokens, Events: c.Events})
 	switch {
 	case errors.Is(err, backend.ErrExists):
 		adminError(w, http.StatusConflict, "backend_exists", err.Error())
@@ -150,11 +156,4 @@ func (a *admin) undrain(id string) error {
 		a.Cluster.Drained(id, false)
 	}
 	return err
-}
-
-// kvIndex describes the precise index; without one there is nothing in it.
-func (a *admin) kvIndex(w http.ResponseWriter, _ *http.Request) {
-	writeJSON(w, http.StatusOK, map[string]any{
-		"status": "disabled", "block_count": 0, "models": []string{}, "blocks": []any{},
-	})
 }

@@ -53,6 +53,8 @@ type Config struct {
 	// TrustedProxies may set X-Forwarded-For, -Proto and -Host; from anyone else
 	// these are replaced.
 	TrustedProxies []netip.Prefix
+	// Knowledge is the precise index; nil for none.
+	Knowledge *Knowledge
 	// DebugHeaders adds X-KVCA-* headers to answers.
 	DebugHeaders bool
 	// Logger takes events; per-request lines are at debug level.

@@ -162,6 +162,7 @@ func (x *exchange) finish(a *answer, out *clientWriter, err error) error {
 func (x *exchange) learnAnswer(a *answer) {
 	if u, ok := a.watch.usage(); ok {
 		x.ticket.Observe(u.prompt, u.cached)
+		x.learnIndex(u)
 		x.p.metrics.usage(x.name.Model, u)
 	}
 	if id := a.watch.responseID; id != "" {

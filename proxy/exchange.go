@@ -32,6 +32,7 @@ type exchange struct {
 	want   router.Request
 	// members are the backends of the model.
 	members []*router.Backend
+	inquiry *inquiry // what the precise index was asked, nil for nothing
 	ticket  *router.Ticket
 	print   uint64 // the fingerprint, once the chain is gone
 
@@ -140,6 +141,7 @@ func (x *exchange) end() {
 		x.panicked(fault)
 	}
 	x.forget()
+	x.dismiss()
 	x.p.inFlight.Add(-1)
 	x.record()
 	if x.aborted {

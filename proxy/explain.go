@@ -33,12 +33,14 @@ func (p *Proxy) explain(w http.ResponseWriter, r *http.Request) (*router.Decisio
 	x := &exchange{p: p, w: w, r: r, endpoint: e}
 	x.upload.budget = &p.budget
 	defer x.forget()
+	defer x.dismiss()
 	if err := x.read(); err != nil {
 		return nil, err
 	}
 	if err := x.identify(); err != nil {
 		return nil, err
 	}
+	x.consult()
 	decision, err := p.router.Explain(&x.want, x.members)
 	if err != nil {
 		return nil, x.upstreamError(err)

@@ -47,6 +47,7 @@ func (x *exchange) forward() error {
 	x.want.Detail = x.p.cfg.Logger.Enabled(x.r.Context(), slog.LevelDebug)
 	ctx, cancel := context.WithCancel(x.r.Context())
 	defer cancel()
+	x.consult()
 	var refusal *http.Response // the last answer that only said no
 	defer func() { closeBody(refusal) }()
 	for attempt := 1; ; attempt++ {

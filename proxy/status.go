@@ -17,6 +17,7 @@ type clusterStatus struct {
 	Members      []Member         `json:"members"`
 	Backends     []backendStatus  `json:"backends"`
 	BlockMap     blockMapStatus   `json:"block_map"`
+	Index        indexStatus      `json:"index"`
 	Reservations reservations     `json:"reservations"`
 	Divergence   map[string]int64 `json:"divergence"`
 }
@@ -62,6 +63,7 @@ func (a *admin) status(w http.ResponseWriter, _ *http.Request) {
 		Members:  cluster.Members,
 		Backends: a.backendStatus(&cluster),
 		BlockMap: a.blockMapStatus(),
+		Index:    a.indexStatus(),
 		Reservations: reservations{
 			Held: a.Ledger.Held(), Granted: counters.Granted + counters.ForPeers, Refused: cluster.Refused, Degraded: cluster.Degraded,
 		},

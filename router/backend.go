@@ -29,19 +29,26 @@ func (s Standing) String() string { return standingNames[s] }
 // that watches the engine) writes the facts, any number of decisions read them
 // at the same time.
 type Backend struct {
-	// ID names the backend for people; it is unique in the fleet.
-	ID string
-	// Slot is its number in the block map and the ledger.
-	Slot state.Slot
+	// What every decision reads comes first, side by side: with thousands of backends
+	// the way to their memory is what takes time.
 
 	standing atomic.Uint32
+	// Slot is its number in the block map and the ledger.
+	Slot     state.Slot
+	precise  atomic.Bool   // the precise index covers it
 	slow     atomic.Uint64 // 1/speed, as float64 bits
 	bypass   atomic.Int64
+	room     atomic.Int64  // requests that its cache holds at once, 0 for no matter
+	mirror   atomic.Int64  // bound on its locations in blocks, 0 none
+	pressure atomic.Uint64 // on its cache: when, in milliseconds, and in levels (see cost.go)
+	usage    atomic.Uint64 // share of its cache in use, as float64 bits
 
-	room        atomic.Int64 // requests that its cache holds at once, 0 for no matter
 	cacheTokens atomic.Int64 // size of its KV cache, 0 unknown
 	learned     atomic.Int64 // when an observation last counted for its mirror, 0 never
-	mirror      atomic.Int64 // bound on its locations in blocks, 0 none
+
+	// ID names the backend for people; it is unique in the fleet.
+	ID string
+	_  [128 - 96]byte // whole cache lines, so that none is shared
 }
 
 func newBackend(id string, slot state.Slot) *Backend {
@@ -72,6 +79,13 @@ func (b *Backend) SetSpeed(s float64) {
 	b.slow.Store(math.Float64bits(1 / min(s, 1000)))
 }
 
+// SetPrecise says whether the precise index covers the backend: then it holds what
+// the index says, and nothing where that has heard nothing of it.
+func (b *Backend) SetPrecise(on bool) { b.precise.Store(on) }
+
+// Precise is whether the precise index covers the backend.
+func (b *Backend) Precise() bool { return b.precise.Load() }
+
 // Bypass is the number of requests the engine reports beyond ours.
 func (b *Backend) Bypass() int64 { return b.bypass.Load() }
 
@@ -87,6 +101,7 @@ const (
 // SetUsage records what share of its cache the engine has in use, 0 to 1, for how
 // many running requests. By that it is known how many its cache holds at once.
 func (b *Backend) SetUsage(usage float64, running int64) {
+	b.usage.Store(math.Float64bits(min(max(usage, 0), 1)))
 	room := int64(0)
 	if usage > crowded && running > 0 {
 		room = max(int64(full*float64(min(running, mostRunning))/min(usage, 1)), 1)

@@ -5,7 +5,6 @@ import (
 	"math"
 	"time"
 
-	"kvca/state"
 	"kvca/state/cbr"
 )
 
@@ -96,7 +95,7 @@ func (p costPolicy) order(q *question) {
 	for i := range q.facts {
 		f, held, level := &q.facts[i], q.held[i], 0
 		if f.mirrored {
-			level = q.pressure(f.slot, p.c.Pressure)
+			level = q.pressure(i, p.c.Pressure)
 		}
 		cost := d.alone(held)
 		if held < d.sharedBytes {
@@ -145,13 +144,22 @@ func (q *question) meanNovel() float64 {
 // out once per level that occurs, not once per backend.
 const levels = 64
 
-// pressure is p(b) in levels.
-func (q *question) pressure(s state.Slot, scale time.Duration) int {
-	age, full := q.router.locations.Age(s, q.now)
-	if !full {
-		return 0
+// pressureKept is how long a pressure is taken from what it was: it moves on a scale
+// of minutes, and working it out for thousands of backends takes longer than all else.
+const pressureKept = 250 * time.Millisecond
+
+// pressure is p(b) in levels, for the eligible backend i.
+func (q *question) pressure(i int, scale time.Duration) int {
+	f, now := &q.facts[i], uint64(q.now/time.Millisecond)+1 // 0 stands for never
+	if was := f.pressure >> 8; was != 0 && now-was < uint64(pressureKept/time.Millisecond) {
+		return int(f.pressure & 0xff)
 	}
-	return pressureLevel(age, scale)
+	level := 0
+	if age, full := q.router.locations.Age(f.slot, q.now); full {
+		level = pressureLevel(age, scale)
+	}
+	q.eligible[i].pressure.Store(now<<8 | uint64(level))
+	return level
 }
 
 func pressureLevel(age, scale time.Duration) int {

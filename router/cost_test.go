@@ -19,6 +19,7 @@ func TestNovelWorkGoesWhereThereIsRoom(t *testing.T) {
 		g.serve(request(cbr.Bootstrap, text(i, 2100)))
 	}
 	roomy.SetStanding(Available)
+	g.clock += pressureKept
 	if _, isFull := g.blocks.Age(full.Slot, g.clock); !isFull {
 		t.Fatal("the first backend's cache has room")
 	}

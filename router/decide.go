@@ -43,10 +43,19 @@ func (q *question) ticket(m *model, g ledger.Grant) *Ticket {
 	if req.Detail {
 		t.Decision.Candidates = q.candidates(q.eligible, b.ID)
 	}
-	if d := &t.Decision; t.teaches && (d.MatchedBlocks == 0 || d.NovelBlocks > r.cfg.ExpectAbove) {
+	matched := 0
+	if !req.SkipsCache {
+		matched = q.walk.Matched(b.Slot)
+	}
+	t.matched = matched
+	if t.teaches && (matched == 0 || len(req.Chain)-matched > r.cfg.ExpectAbove) {
 		t.expected = r.locations.Expect(b.Slot, req.Chain)
 	}
-	t.announce(t.Decision.MatchedBlocks)
+	t.predicted = unpredicted
+	if q.indexed(chosen) && req.Index.Whole {
+		t.predicted = int64(t.Decision.PredictedTokens)
+	}
+	t.announce(matched)
 	return t
 }
 
@@ -56,11 +65,23 @@ func (q *question) decision(g ledger.Grant, i int) Decision {
 	if !q.req.SkipsCache {
 		matched = q.walk.Matched(b.Slot)
 	}
-	return Decision{
+	d := Decision{
 		Phase: q.phase.String(), Policy: q.router.PolicyOf(q.req.Model), Reason: q.reason(i),
 		ChainBlocks: q.chainBlocks(), MatchedBlocks: matched, NovelBlocks: q.chainBlocks() - matched,
-		Backend: b.ID, Owner: g.Owner, Degraded: g.Degraded, BlockUnit: "cbr",
+		Backend: b.ID, Owner: g.Owner, Degraded: g.Degraded, BlockUnit: unitCBR,
 	}
+	switch {
+	case q.req.Fallback != "":
+		d.Index, d.Fallback = indexFallback, q.req.Fallback
+	case len(q.known) > 0 && q.req.Index.Whole:
+		d.Index = indexWhole
+	case len(q.known) > 0:
+		d.Index = indexBeginning
+	}
+	if q.indexed(i) {
+		q.tokenBlocks(&d, i)
+	}
+	return d
 }
 
 // reason names the branch by which the eligible backend i was chosen.
@@ -72,7 +93,7 @@ func (q *question) reason(i int) Reason {
 		return ReasonPinned
 	case !q.router.models.get(q.req.Model).policy.looks():
 		return ReasonPolicy
-	case q.chainBlocks() == 0 && len(q.req.Marks) == 0:
+	case q.chainBlocks() == 0 && len(q.req.Marks) == 0 && len(q.known) == 0:
 		return ReasonNoChain
 	}
 	switch {
@@ -99,7 +120,8 @@ func (q *question) candidates(members []*Backend, chosen string) []Candidate {
 }
 
 func (q *question) candidate(b *Backend, offer *ledger.Candidate, chosen bool) Candidate {
-	c := Candidate{Backend: b.ID, Load: q.loadOf(b.Slot, b.Bypass(), b.slowness()), MatchedBlocks: q.walk.Matched(b.Slot)}
+	c := Candidate{Backend: b.ID, Load: q.loadOf(b.Slot, b.Bypass(), b.slowness())}
+	q.tellHeld(&c, b)
 	c.Eligible, c.Why = offer != nil, "costs more"
 	switch {
 	case chosen:
@@ -118,4 +140,16 @@ func (q *question) candidate(b *Backend, offer *ledger.Candidate, chosen bool) C
 		c.Eligible, c.Why = false, b.Standing().String()
 	}
 	return c
+}
+
+// tellHeld says what is known of the prompt at a member, and from where.
+func (q *question) tellHeld(c *Candidate, b *Backend) {
+	c.MatchedBlocks, c.Index = q.walk.Matched(b.Slot), "map"
+	if q.req.Index == nil || q.req.SkipsCache || !b.Precise() {
+		return
+	}
+	c.MatchedBlocks, c.Index = 0, "unheard"
+	if m, heard := q.req.Index.Held.Of(b.Slot); heard && m.BlockSize > 0 {
+		c.MatchedBlocks, c.Index = m.Tokens/m.BlockSize, "index"
+	}
 }

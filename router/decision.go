@@ -35,10 +35,30 @@ type Decision struct {
 	Backend       string `json:"backend"`
 	Owner         string `json:"owner"`
 	Degraded      bool   `json:"degraded"`
-	// BlockUnit is "cbr": blocks are segments of the canonical bytes.
-	BlockUnit  string      `json:"block_unit"`
-	Candidates []Candidate `json:"candidates"`
+	// BlockUnit is "cbr" where blocks are segments of the canonical bytes, "tokens"
+	// where they are the engine's own, since the precise index answered.
+	BlockUnit string `json:"block_unit"`
+	// Index is what part the precise index had: "whole" where it was asked for the
+	// whole prompt, "beginning" where only that was known in time, "fallback" where
+	// it covers the model and was not asked, empty where it does not cover it.
+	Index string `json:"index,omitempty"`
+	// Fallback says why it was not asked.
+	Fallback string `json:"fallback,omitempty"`
+	// PredictedTokens is how many of the prompt's tokens the index says the backend
+	// holds.
+	PredictedTokens int         `json:"predicted_cached_tokens,omitempty"`
+	Candidates      []Candidate `json:"candidates"`
 }
+
+// The units of blocks, and the parts that the index may have.
+const (
+	unitCBR    = "cbr"
+	unitTokens = "tokens"
+
+	indexWhole     = "whole"
+	indexBeginning = "beginning"
+	indexFallback  = "fallback"
+)
 
 // Candidate is what a decision thought of one backend of the model.
 type Candidate struct {
@@ -47,6 +67,9 @@ type Candidate struct {
 	// Why says why it was not eligible, or what became of it.
 	Why           string `json:"why"`
 	MatchedBlocks int    `json:"matched_blocks"`
+	// Index says where that is known from: "index", "unheard" of a backend that the
+	// index covers and has heard nothing of, or "map".
+	Index string `json:"index"`
 	// Load is the backend's load in bytes of CBR, divided by its speed.
 	Load float64 `json:"load"`
 	// Cost is the load as the policy counts it plus what the novel blocks cost.

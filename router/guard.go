@@ -1,5 +1,7 @@
 package router
 
+import "fmt"
+
 // Guard lets load decide where the candidates that hold the prefix are too busy.
 // The zero value never does. The cost policy needs none: its cost is continuous.
 type Guard struct {
@@ -24,4 +26,11 @@ func (g Guard) trips(q *question) bool {
 	}
 	least, _ := q.loadRange()
 	return candidates-least > g.Absolute*q.router.cfg.ActiveBytes && candidates > g.Relative*least
+}
+
+func (g Guard) validate() error {
+	if g.Absolute >= 0 && g.Relative >= 0 {
+		return nil
+	}
+	return fmt.Errorf("guard: absolute %v and relative %v must not be negative", g.Absolute, g.Relative)
 }

@@ -32,9 +32,13 @@ func (r *Router) observe(t *Ticket, prompt, cached int64) {
 	t.model.learnRatio(t.bytes, prompt)
 	r.resize(t.Backend, t.model.bytesPerToken())
 	// By the prompt's own ratio: texts differ more than models do.
-	predicted := min(int64(float64(t.Decision.MatchedBlocks*r.cfg.BlockSize)*float64(prompt)/float64(max(t.bytes, 1))), prompt)
-	r.metrics.tokens(cached, predicted)
-	r.learnMirror(t.Backend, predicted, cached, int64(len(t.chain)))
+	believed := min(int64(float64(t.matched*r.cfg.BlockSize)*float64(prompt)/float64(max(t.bytes, 1))), prompt)
+	if known, ok := t.Predicted(); ok {
+		r.metrics.tokens(cached, known)
+	} else {
+		r.metrics.tokens(cached, believed)
+	}
+	r.learnMirror(t.Backend, believed, cached, int64(len(t.chain)))
 }
 
 // How the size of a cache is learned that nobody tells: each prompt of which the

@@ -31,18 +31,24 @@ type question struct {
 	// lastResort is true where nobody was eligible and the list holds those
 	// that may be tried anyway.
 	lastResort bool
-	walk       blockmap.Walk
-	mark       mark
-	order      ledger.Order
-	discount   discount
+	// known is what the precise index says of each of the eligible, empty where it
+	// says nothing; ratio is how many bytes of the CBR a token stands for.
+	known    []known
+	ratio    float64
+	walk     blockmap.Walk
+	mark     mark
+	order    ledger.Order
+	discount discount
 }
 
 type fact struct {
 	slowness float64
+	pressure uint64 // as Backend has it
 	bypass   int64
 	room     int64 // requests that its cache holds at once, 0 for no matter
 	slot     state.Slot
 	mirrored bool // its mirror has a bound, and may be full
+	precise  bool // the index covers it
 }
 
 // chainBlocks is the number of blocks that may be matched.
@@ -65,11 +71,14 @@ func (q *question) weigh() {
 	q.held = slices.Grow(q.held[:0], n)[:n]
 	clear(q.held)
 	q.longest = 0
+	if q.consult(); len(q.known) > 0 {
+		q.ratio = q.bytesPerToken()
+	}
 	if q.req.SkipsCache {
 		return
 	}
 	holders := q.walk.Holders()
-	if len(holders) > n/4 {
+	if len(holders) > n/4 || len(q.known) > 0 {
 		for i := range q.facts {
 			q.weighOne(i)
 		}
@@ -93,7 +102,12 @@ func (q *question) weighSome(holders []state.Slot) {
 }
 
 func (q *question) weighOne(i int) {
-	q.held[i] = q.heldBy(q.facts[i].slot)
+	switch {
+	case q.indexed(i):
+		q.held[i] = q.heldByIndex(i)
+	case !q.req.Unbelieved:
+		q.held[i] = q.heldBy(q.facts[i].slot)
+	}
 	q.longest = max(q.longest, q.held[i])
 }
 
@@ -163,5 +177,8 @@ func (q *question) take(b *Backend) {
 	}
 	q.place[b.Slot] = int32(len(q.eligible))
 	q.eligible = append(q.eligible, b)
-	q.facts = append(q.facts, fact{slowness: b.slowness(), bypass: b.Bypass(), slot: b.Slot, room: b.room.Load(), mirrored: b.mirror.Load() != 0})
+	q.facts = append(q.facts, fact{
+		slowness: b.slowness(), pressure: b.pressure.Load(), bypass: b.Bypass(), slot: b.Slot, room: b.room.Load(),
+		mirrored: b.mirror.Load() != 0, precise: b.precise.Load(),
+	})
 }

@@ -24,6 +24,14 @@ type Request struct {
 	// SkipsCache marks a request that computes its whole prompt whatever is
 	// cached (prompt logprobs): all of it is novel, and it teaches nothing.
 	SkipsCache bool
+	// Index is what the precise index holds of the prompt, nil where it was not asked.
+	Index *IndexAnswer
+	// Fallback says why the index was not asked though it covers the model; empty
+	// where it was, or where it does not. It is one of a closed set.
+	Fallback string
+	// Unbelieved leaves what the index does not know to load: nothing is believed of
+	// backends that it does not cover.
+	Unbelieved bool
 	// Pin is the backend that alone can answer (it keeps the response that this
 	// one continues), nil for none.
 	Pin *Backend

@@ -45,6 +45,8 @@ type Config struct {
 	Cost    CostConfig
 	Weights Weights
 	Guard   Guard
+	// Tiers is what a block counts for that lies in a slower tier of its engine.
+	Tiers TierWeights
 	// Now is the monotonic time since the node's epoch.
 	Now func() time.Duration
 	// Rand gives random numbers: ids and ties. Tests seed it.
@@ -64,6 +66,7 @@ func DefaultConfig() Config {
 		MirrorShare: 0.95,
 		Cost:        DefaultCost(),
 		Weights:     DefaultWeights(),
+		Tiers:       DefaultTierWeights(),
 		Now:         func() time.Duration { return time.Since(epoch) },
 		Rand:        rand.Uint64,
 	}
@@ -86,7 +89,7 @@ func (c *Config) Validate() error {
 	if c.ActiveBytes < 0 {
 		faults = append(faults, fmt.Errorf("active bytes %v must not be negative", c.ActiveBytes))
 	}
-	faults = append(faults, c.Cost.validate())
+	faults = append(faults, c.Cost.validate(), c.Weights.validate(), c.Guard.validate(), c.Tiers.validate())
 	if !(c.MirrorShare > 0) {
 		faults = append(faults, fmt.Errorf("mirror share %v: want more than 0", c.MirrorShare))
 	}

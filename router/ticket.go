@@ -23,7 +23,9 @@ type Ticket struct {
 	id         ledger.ID
 	generation uint64
 	bytes      int64
-	teaches    bool // a success is worth learning
+	matched    int   // blocks of the chain that it was believed to hold
+	predicted  int64 // tokens that the index said it holds, unpredicted without it
+	teaches    bool  // a success is worth learning
 
 	mu       sync.Mutex
 	begun    bool
@@ -33,6 +35,13 @@ type Ticket struct {
 	announced bool
 	known     int
 }
+
+// unpredicted is a prediction that was not made.
+const unpredicted = -1
+
+// Predicted is how many tokens of the prompt the index said that the backend holds;
+// false where it was not asked for the whole of it.
+func (t *Ticket) Predicted() (tokens int64, ok bool) { return t.predicted, t.predicted >= 0 }
 
 // Begin records that the backend has begun a successful response: its locations
 // are learned and the novel-block load is given back. It does nothing on a

@@ -10,12 +10,8 @@ type twoPhase struct{ guard Guard }
 func (twoPhase) looks() bool { return true }
 
 func (p twoPhase) order(q *question) {
-	if q.phase == cbr.FollowUp && !q.req.SkipsCache && q.walk.Divergence > 0 {
-		for i, b := range q.eligible {
-			if q.walk.Matched(b.Slot) >= q.walk.Divergence {
-				q.offer(i, 0)
-			}
-		}
+	if q.phase == cbr.FollowUp && !q.req.SkipsCache {
+		p.offerReplicas(q)
 		if len(q.order.Candidates) > 0 && !p.guard.trips(q) {
 			return
 		}
@@ -34,4 +30,17 @@ func (q *question) offerAll() {
 // withdraw takes all offers back.
 func (q *question) withdraw() {
 	q.order.Candidates = q.order.Candidates[:0]
+}
+
+// offerReplicas makes those candidates that hold the block before the divergence
+// point; where the index knows the prompt, those that hold most of it.
+func (p twoPhase) offerReplicas(q *question) {
+	known := len(q.known) > 0
+	for i, b := range q.eligible {
+		switch {
+		case known && q.held[i] > 0 && q.held[i] == q.longest,
+			!known && !q.req.Unbelieved && q.walk.Divergence > 0 && q.walk.Matched(b.Slot) >= q.walk.Divergence:
+			q.offer(i, 0)
+		}
+	}
 }

@@ -8,6 +8,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"kvca/proxy/engine/feed"
 )
 
 // Config describes one backend.
@@ -48,6 +50,12 @@ type Config struct {
 	// reads every prompt. Only with https.
 	InsecureSkipVerify bool `json:"insecure_skip_verify,omitempty"`
 
+	// Events says where the engine publishes its KV cache events: a tcp:// or ipc://
+	// endpoint, a comma and its replay endpoint if it has one; bind: before the first
+	// where the engine connects to us; or auto to ask it. Default: none, and what it
+	// holds is only believed.
+	Events string `json:"events,omitempty"`
+
 	// Learned says that a peer named the backend, not this node's operator: it
 	// goes when no peer names it any more (Pool.Forget).
 	Learned bool `json:"-"`
@@ -85,6 +93,11 @@ func (c Config) resolve() (Config, *url.URL, error) {
 	}
 	if strings.ContainsAny(c.APIKey, "\r\n\x00") {
 		faults = append(faults, errors.New("api_key: holds a line break: want one line"))
+	}
+	if c.Events != "" {
+		if _, err := feed.ParseSpec(c.Events); err != nil {
+			faults = append(faults, err)
+		}
 	}
 	if urlErr == nil {
 		faults = append(faults, c.checkTLS(base))

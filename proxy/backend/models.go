@@ -54,20 +54,19 @@ func readCard(raw json.RawMessage) ModelCard {
 	return ModelCard{ID: name.ID, Object: "model"}
 }
 
-// setCards takes in what the engine lists, and reports whether the names changed.
-// A configured list is the list, whatever the engine says.
-func (b *Backend) setCards(cards []ModelCard) bool {
-	names := make([]string, 0, len(cards))
+// setCards takes in what the engine lists, and reports whether the names changed, and
+// whether they or what they stand on did. A configured list is the list, whatever the engine says.
+func (b *Backend) setCards(cards []ModelCard) (names, bases bool) {
+	listed := make([]string, 0, len(cards))
 	for _, c := range cards {
-		names = append(names, c.ID)
+		listed = append(listed, c.ID)
 	}
 	b.mu.Lock()
+	bases = !slices.EqualFunc(b.engine.cards, cards, func(a, b ModelCard) bool { return a.ID == b.ID && a.Parent == b.Parent })
 	b.engine.cards = cards
 	b.mu.Unlock()
-	if len(b.config.Models) > 0 {
-		return false
-	}
-	return b.serve(names)
+	names = len(b.config.Models) == 0 && b.serve(listed)
+	return names, names || bases
 }
 
 // serve sets the names that the backend serves and reports whether they changed.

@@ -21,6 +21,7 @@ type view struct {
 type members struct {
 	facts    []*router.Backend
 	backends []*Backend
+	adapter  bool // on top of another model
 }
 
 func newView(backends []*Backend) *view {
@@ -49,6 +50,11 @@ func (v *view) enter(b *Backend) {
 		m := v.models[name]
 		m.facts = append(m.facts, b.facts)
 		m.backends = append(m.backends, b)
+	}
+	for _, c := range b.engine.cards {
+		if m := v.models[c.ID]; m != nil && c.Parent != "" && c.Parent != c.ID {
+			m.adapter = true
+		}
 	}
 }
 
@@ -97,6 +103,13 @@ func (p *Pool) Model(name string) (list []*router.Backend, known bool) {
 		return nil, false
 	}
 	return m.facts, true
+}
+
+// IsAdapter is whether an engine says that the model is an adapter on top of another
+// one: then its name is part of what names its cached blocks.
+func (p *Pool) IsAdapter(model string) bool {
+	m := p.view.Load().models[model]
+	return m != nil && m.adapter
 }
 
 // All lists every backend. The list is shared; it must not be changed.

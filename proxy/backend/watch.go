@@ -174,12 +174,15 @@ func (w *watcher) discover(ctx context.Context) {
 		w.warned = true
 		w.pool.log.Warn("backend lists no models: configure them", "backend", w.config.ID)
 	}
-	if !w.setCards(cards) {
+	names, bases := w.setCards(cards)
+	if bases {
+		w.pool.mu.Lock()
+		w.pool.publish()
+		w.pool.mu.Unlock()
+	}
+	if !names {
 		return
 	}
-	w.pool.mu.Lock()
-	w.pool.publish()
-	w.pool.mu.Unlock()
 	w.pool.log.Info("backend models changed", "backend", w.config.ID, "models", w.modelNames())
 }
 

@@ -21,6 +21,11 @@ type Request struct {
 	// SkipsCache says that the engine will compute the prompt even where it holds
 	// it, since its log probabilities are wanted.
 	SkipsCache bool
+	// CacheSalt is the request's cache_salt, which parts its cache from others'.
+	CacheSalt string
+	// PrivateKey says that the engine parts its cache by more than tokens, adapter
+	// and salt: SGLang's extra_key and lora_path, which its events leave out.
+	PrivateKey bool
 	// Bytes is the length of the CBR.
 	Bytes int64
 }
@@ -38,6 +43,10 @@ func (e *Encoder) describe(req *Request, f *fixed) {
 			req.IncludeUsage = len(usage) > 0 && usage[0] == tagTrue
 		case "prompt_logprobs":
 			req.SkipsCache = isSet(value)
+		case "cache_salt":
+			req.CacheSalt = string(textOf(value))
+		case "extra_key", "lora_path":
+			req.PrivateKey = req.PrivateKey || isSet(value)
 		case "echo":
 			echo = isSet(value)
 		case "logprobs", "top_logprobs":

@@ -27,7 +27,16 @@ func (h *Hasher) Mark() {
 	if len(h.marks) == maxMarks {
 		h.marks = append(h.marks[:0], h.marks[1:]...)
 	}
-	h.marks = append(h.marks, Mark{Bytes: h.bytes, Hash: siphash.Hash(h.key.K0, ^h.key.K1, h.link[:h.filled])})
+	h.marks = append(h.marks, Mark{Bytes: h.bytes, Hash: h.Sum()})
+}
+
+// Sum names everything that has been written: the same as a mark here would, or, at a
+// block's end, the block itself.
+func (h *Hasher) Sum() uint64 {
+	if h.filled == nameSize && len(h.hashes) > 0 {
+		return h.hashes[len(h.hashes)-1]
+	}
+	return siphash.Hash(h.key.K0, ^h.key.K1, h.link[:h.filled])
 }
 
 // Marks are the last marks that were set, first to last. The slice belongs to

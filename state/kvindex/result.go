@@ -12,6 +12,8 @@ type Match struct {
 	Tokens int
 	// Rank is the data-parallel rank that holds them.
 	Rank int
+	// BlockSize is how many tokens a block has there, 0 while nothing was stored.
+	BlockSize int
 	// TierTokens tells Tokens apart by the fastest tier that each block is in.
 	TierTokens [Tiers]int
 }
@@ -47,8 +49,11 @@ func (r *Result) Of(s state.Slot) (m Match, ok bool) {
 	if r.view == nil || !r.view.heard(s) {
 		return Match{}, false
 	}
+	if int(s) < len(r.view.sizes) {
+		m.BlockSize = int(r.view.sizes[s])
+	}
 	if int(s) >= len(r.rows) || r.rows[s].stamp != r.stamp {
-		return Match{}, true
+		return m, true
 	}
 	row := &r.rows[s]
 	m.Tokens, m.Rank = int(row.tokens), int(row.rank)

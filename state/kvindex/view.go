@@ -11,6 +11,7 @@ type view struct {
 	families []family
 	seats    []seat   // by number
 	slots    []uint64 // a bit for each backend with a live source
+	sizes    []int32  // by slot: tokens of a block there, 0 not learned yet
 }
 
 // seat is whose number it is.
@@ -53,6 +54,10 @@ func (x *Index) publish() {
 		v.slots[s.origin.Slot/64] |= 1 << (s.origin.Slot % 64)
 		if size := int(s.blockSize.Load()); size > 0 {
 			v.join(s, size, number(n))
+			for len(v.sizes) <= int(s.origin.Slot) {
+				v.sizes = append(v.sizes, 0)
+			}
+			v.sizes[s.origin.Slot] = int32(size)
 		}
 	}
 	x.view.Store(v)
