@@ -80,7 +80,8 @@ func TestDeepNestingCostsNothing(t *testing.T) {
 	}
 }
 
-// The densest payloads of each kind of memory that there is.
+// The densest payloads of each kind of memory that there is. About 16 bytes a byte;
+// the race detector allocates twice where memory grows.
 func TestMemoryIsASmallMultipleOfThePayload(t *testing.T) {
 	const n = 1 << 20
 	array := func(n int) []byte { return []byte{0xdd, byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)} }
@@ -92,13 +93,11 @@ func TestMemoryIsASmallMultipleOfThePayload(t *testing.T) {
 		"events":      append(append(bytes.Clone(head), array(n/17)...), bytes.Repeat([]byte("\x91\xb0AllBlocksCleared"), n/17)...),
 		"tiny events": append(append(bytes.Clone(head), array(n)...), bytes.Repeat([]byte{0x90}, n)...),
 	} {
-		// Growing by quarters copies: all the memory together is about five times
-		// what is held in the end.
 		if got := allocated(func() {
 			if _, err := new(kvevent.Decoder).Decode(payload); err != nil {
 				t.Errorf("%s: %v", what, err)
 			}
-		}); got > 80*uint64(len(payload)) {
+		}); got > 40*uint64(len(payload)) {
 			t.Errorf("%s: %d bytes were allocated for %d", what, got, len(payload))
 		} else {
 			t.Logf("%s: %.1f bytes a byte", what, float64(got)/float64(len(payload)))
@@ -151,7 +150,7 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 
 func TestMemoryOfAnUnusualBatchIsGivenBack(t *testing.T) {
 	var d kvevent.Decoder
-	huge, small := kvencode.Append(nil, kvencode.VLLM(), batch(1, 60_000)), kvencode.Append(nil, kvencode.VLLM(), batch(1, 1))
+	huge, small := kvencode.Append(nil, kvencode.VLLM(), batch(2, 30_000)), kvencode.Append(nil, kvencode.VLLM(), batch(1, 1))
 	heap := func() uint64 {
 		runtime.GC()
 		var m runtime.MemStats
@@ -168,6 +167,7 @@ func TestMemoryOfAnUnusualBatchIsGivenBack(t *testing.T) {
 		t.Errorf("%d bytes are kept", after-before)
 	}
 	runtime.KeepAlive(&d)
+	runtime.KeepAlive(huge)
 }
 
 func forms() map[string]kvencode.Form {

@@ -3,6 +3,7 @@ package kvevent
 import (
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // Decoder reads batches. The zero value is ready; it serves one goroutine.
@@ -21,7 +22,10 @@ type Decoder struct {
 	number int // of the event that is being read, from 0
 }
 
-// marks are the lengths of a decoder's slices, to go back to.
+// leastEvent is how many bytes an event has at least, a removal of nothing.
+const leastEvent = 15
+
+// marks are where an event's part of the decoder's slices begins.
 type marks struct{ hashes, tokens, extras, counts int }
 
 // Decode reads one payload. The batch is valid until the next call. An error means
@@ -58,6 +62,7 @@ func (d *Decoder) reset() {
 
 // events reads n events; false if the end of one could not be found.
 func (d *Decoder) events(b []byte, n int) (rest []byte, ok bool) {
+	d.batch.Events = slices.Grow(d.batch.Events, min(n, MaxEvents, len(b)/leastEvent))
 	for d.number = 0; d.number < n; d.number++ {
 		if d.number == MaxEvents {
 			d.damaged(n-d.number, "is beyond the most that a batch may have")
@@ -71,13 +76,13 @@ func (d *Decoder) events(b []byte, n int) (rest []byte, ok bool) {
 	return b, true
 }
 
-// one reads one event and adds it to the batch.
+// one reads one event and adds it to the batch. What a broken one has left in the
+// slices is nobody's.
 func (d *Decoder) one(b []byte) (rest []byte, ok bool) {
 	before := marks{len(d.hashes), len(d.tokens), len(d.extras), len(d.counts)}
 	d.event = event{group: -1}
 	rest, ok = d.read(b)
 	if !ok {
-		d.back(before)
 		return b, false
 	}
 	outcome := d.event.outcome()
@@ -87,17 +92,10 @@ func (d *Decoder) one(b []byte) (rest []byte, ok bool) {
 	switch outcome {
 	case broken:
 		d.damaged(1, d.event.problem())
-		d.back(before)
 	case unknown:
 		d.batch.Skipped++
-		d.back(before)
 	}
 	return rest, true
-}
-
-func (d *Decoder) back(to marks) {
-	d.hashes, d.tokens = d.hashes[:to.hashes], d.tokens[:to.tokens]
-	d.extras, d.counts = d.extras[:to.extras], d.counts[:to.counts]
 }
 
 func (d *Decoder) damaged(events int, problem string) {

@@ -50,9 +50,9 @@
 // A Decoder belongs to one goroutine. All that a batch consists of lies in memory
 // of the decoder and is valid until its next Decode; strings may be kept. Once it
 // has grown to the size of the batches that come, nothing is allocated but new
-// strings. No announced count is believed: memory grows with elements that are
-// there, to about twelve times the payload at most, and after a batch of unusual
-// size it is given back. A payload has at most MaxBatch bytes, and a batch at most
+// strings. A count that the rest of the payload can't hold is not believed, so
+// memory is at most about sixteen times the payload; after a batch of unusual size
+// it is given back. A payload has at most MaxBatch bytes, and a batch at most
 // MaxEvents events; those beyond count as damaged. Nesting costs no stack.
 //
 // # Groups

@@ -1,6 +1,7 @@
 package kvevent
 
 import (
+	"slices"
 	"strconv"
 	"unsafe"
 
@@ -67,7 +68,7 @@ func (d *Decoder) readExtraKeys(blocks int) bool {
 		return false
 	}
 	from, any := len(d.extras), uint64(0)
-	d.extras = grow(d.extras, blocks)
+	d.extras = slices.Grow(d.extras, blocks)
 	for i := range blocks {
 		var digest uint64
 		if digest, b, ok = d.blockExtras(b, i == 0); !ok {

@@ -77,6 +77,11 @@ func TestMainGroupIsFound(t *testing.T) {
 			{storedIn(0, sliding, true), false, true},
 			{storedIn(1, full, true), true, false},
 		}, 1},
+		{"the kind changes", []step{
+			{storedIn(0, full, true), true, false},
+			{storedIn(0, sliding, true), false, true},
+			{removedIn(0), false, false},
+		}, -1},
 		{"holes in a group of full attention are the index's to judge", []step{
 			{storedIn(0, full, false), true, false},
 			{removedIn(0), true, false},

@@ -1,14 +1,8 @@
 package kvevent
 
 import (
-	"slices"
-
 	"kvca/state/kvindex"
 )
-
-// grow makes room for n elements more, or for as many as are believed on the word
-// of a count.
-func grow[T any](s []T, n int) []T { return slices.Grow(s, min(n, reserve)) }
 
 // spare is how many elements a scratch slice may always keep.
 const spare = 64 << 10

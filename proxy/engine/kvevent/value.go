@@ -3,6 +3,7 @@ package kvevent
 import (
 	"encoding/binary"
 	"math"
+	"slices"
 
 	"github.com/tinylib/msgp/msgp"
 )
@@ -18,13 +19,10 @@ const (
 	negFixint  = 0xe0
 )
 
-// reserve is how many elements are made room for on the word of a count alone.
-const reserve = 4096
-
 func isNil(b []byte) bool { return len(b) > 0 && b[0] == nilByte }
 
 // arrayHead reads the head of an array; nil is an empty one. A count that the rest
-// of the payload can't hold is refused.
+// of the payload can't hold is refused, so a count may be allocated for.
 func arrayHead(b []byte) (n int, rest []byte, ok bool) {
 	if isNil(b) {
 		return 0, b[1:], true
@@ -122,7 +120,7 @@ func endOf(digest []byte) uint64 {
 // appendHashes reads an array of blocks' names.
 func appendHashes(dst []uint64, b []byte) (_ []uint64, rest []byte, ok bool) {
 	n, b, ok := arrayHead(b)
-	dst = grow(dst, n)
+	dst = slices.Grow(dst, n)
 	for ; n > 0 && ok; n-- {
 		var h uint64
 		if h, b, ok = hash(b); ok {
@@ -137,7 +135,7 @@ func appendHashes(dst []uint64, b []byte) (_ []uint64, rest []byte, ok bool) {
 // those are read in line.
 func appendTokens(dst []uint32, b []byte) (_ []uint32, rest []byte, ok bool) {
 	n, b, ok := arrayHead(b)
-	dst = grow(dst, n)
+	dst = slices.Grow(dst, n)
 	at := 0
 	for ; n > 0 && ok; n-- {
 		left := b[at:]
@@ -178,7 +176,7 @@ func token(b []byte) (t uint32, rest []byte, ok bool) {
 // appendCounts reads an array of small numbers.
 func appendCounts(dst []int, b []byte) (_ []int, rest []byte, ok bool) {
 	n, b, ok := arrayHead(b)
-	dst = grow(dst, n)
+	dst = slices.Grow(dst, n)
 	for ; n > 0 && ok; n-- {
 		var c int
 		if c, b, ok = count(b, 0); ok {
