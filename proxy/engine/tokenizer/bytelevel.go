@@ -65,4 +65,3 @@ func newBPE(vocab map[string]uint32, merges []merge) (*bpe, error) {
 
 // occursInUTF8 is whether valid UTF-8 can have the byte.
 func occursInUTF8(b byte) bool { return b < 0xc0 || b >= 0xc2 && b < 0xf5 }
-

@@ -10,15 +10,15 @@ import (
 type class uint16
 
 const (
-	upper  class = 1 << iota // \p{Lu}, \p{Lt}
-	lower                    // \p{Ll}
-	other                    // \p{Lm}, \p{Lo}
-	mark                     // \p{M}
-	number                   // \p{N}
-	space                    // \s
-	newline                  // \r, \n
-	punct                    // \p{P}, \p{S}
-	han                      // DeepSeek's range of CJK characters
+	upper   class = 1 << iota // \p{Lu}, \p{Lt}
+	lower                     // \p{Ll}
+	other                     // \p{Lm}, \p{Lo}
+	mark                      // \p{M}
+	number                    // \p{N}
+	space                     // \s
+	newline                   // \r, \n
+	punct                     // \p{P}, \p{S}
+	han                       // DeepSeek's range of CJK characters
 
 	letter = upper | lower | other
 )
@@ -56,6 +56,11 @@ var classes = sync.OnceValue(func() *[0x1100]*[256]class {
 		{unicode.S, punct},
 	} {
 		set(e.table, e.c)
+	}
+	for _, n := range newCharacters {
+		for x := n.first; x <= n.last; x++ {
+			setClass(t, x, n.class)
+		}
 	}
 	for _, r := range []rune{'\r', '\n'} {
 		setClass(t, r, newline)
