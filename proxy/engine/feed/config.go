@@ -63,6 +63,8 @@ type Config struct {
 
 	// Now is the time since any fixed moment. Default: since New.
 	Now func() time.Duration
+
+	stallAfter time.Duration // of a replay without progress; tests shorten it
 }
 
 const defaultMaxBytes = 16 << 20
@@ -75,6 +77,7 @@ func (c *Config) setDefaults() {
 	}
 	def(&c.DownAfter, downAfter)
 	def(&c.SilentAfter, silentAfter)
+	def(&c.stallAfter, stallAfter)
 	if c.MaxQueue == 0 {
 		c.MaxQueue = defaultMaxBytes
 	}

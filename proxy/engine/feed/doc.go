@@ -28,7 +28,8 @@
 //
 // The state "degraded" of Status is live, with a replay overdue that could not be
 // had. Of a replay only numbers that follow each other count, not its end marker:
-// the engine's socket drops pieces for a slow reader. There is one at a time; three
+// the engine's socket drops pieces for a slow reader, so after 500 batches and more
+// the end is asked for again. There is one at a time; three
 // in a row that bring nothing are a failure, 3 s without a batch too; after one that
 // was of no use none is begun for 1 s, doubling to 30 s. Batches that the engine no
 // longer has are asked for once. A batch that can't be read is not asked for again,
@@ -44,5 +45,6 @@
 // itself, the only one that touches machine, decoder and sink. The inbox is
 // bounded by MaxQueue bytes of live batches, beyond which they are dropped and the
 // gap is healed by a replay, and as many of a replay, whose reader waits.
-// Of several connections (an endpoint that is bound) only the newest speaks.
+// Of several connections (an endpoint that is bound) only the newest speaks, and
+// Status.Problem says that others wanted to.
 package feed

@@ -121,7 +121,7 @@ func (w *worker) turn(ctx context.Context) {
 	}
 	now := w.config.Now()
 	if n := w.expected.Swap(0); n > 0 && w.machine.mode != connecting {
-		w.machine.silence.expect(now, int(min(n, expectedLeast)))
+		w.machine.silence.expect(now, int(min(n, expectedLeast)), w.config.SilentAfter)
 	}
 	w.machine.tick(now)
 	w.tell(dropped)
@@ -146,6 +146,8 @@ func (w *worker) handle(i *item) {
 		m.disconnected(now, i.err)
 	case connectionFailed:
 		m.unreachable(i.err)
+	case otherEngine:
+		m.other()
 	case malformed:
 		m.malformed(i.err)
 	case lossMark:

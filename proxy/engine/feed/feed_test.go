@@ -167,7 +167,7 @@ func TestAReplayThatBreaksOffIsTakenUpAgain(t *testing.T) {
 	for i := range uint64(8) {
 		p.Publish(payload(stored(i)))
 	}
-	r := run(t, p, nil)
+	r := run(t, p, func(c *Config) { c.stallAfter = 50 * time.Millisecond })
 	r.untilHolds("0@gpu 1@gpu 2@gpu 3@gpu 4@gpu 5@gpu 6@gpu 7@gpu")
 	if s := r.feed.Status(); s.Replays < 3 {
 		t.Errorf("%d replays, want 3", s.Replays)
@@ -218,9 +218,30 @@ func TestAnEngineThatConnectsToUsIsHeard(t *testing.T) {
 	r.live()
 	r.publish(stored(1))
 	r.untilHolds("1@gpu")
+}
+
+func TestOfTwoEnginesAtOneEndpointTheNewestIsHeard(t *testing.T) {
+	at := freePort(t)
+	first := publisher(t, publish.Config{Endpoint: at, Topic: "kv-events"})
+	r := run(t, first, func(c *Config) { c.Endpoint, c.Bind = at, true })
+	r.live()
+	r.publish(stored(1))
+	r.untilHolds("1@gpu")
+
 	second := publisher(t, publish.Config{Endpoint: at, Topic: "kv-events"})
-	r.until("second heard", func() bool { return second.Subscribers() > 0 })
+	r.until("the second has subscribers", func() bool { return second.Subscribers() > 0 })
+	second.Publish(payload(stored(7)))
+	second.Publish(payload(stored(8)))
+	r.untilHolds("7@gpu 8@gpu")
+	r.publish(stored(2))
+	r.until("a problem", func() bool { return strings.Contains(r.feed.Status().Problem, "another engine") })
+	r.untilHolds("7@gpu 8@gpu")
+
 	second.Close()
+	r.until("nobody else's", func() bool { return !strings.Contains(r.feed.Status().Problem, "another engine") })
+	r.publish(stored(3))
+	r.untilHolds("3@gpu")
+	first.Close()
 	r.until("down", func() bool { return r.feed.Status().State == "connecting" })
 }
 

@@ -16,6 +16,7 @@ const (
 	connectionUp
 	connectionDown
 	connectionFailed
+	otherEngine
 	malformed
 	lossMark // live batches were dropped here
 	voidMark

@@ -2,6 +2,7 @@ package feed
 
 import (
 	"bytes"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -12,10 +13,14 @@ import (
 // come from several goroutines where the endpoint is bound.
 type listener struct {
 	inbox   *inbox
-	foreign atomic.Uint64 // messages of connections that another has replaced
+	foreign atomic.Uint64 // messages of others than the newest connection, as long as it is that
 
-	mu      sync.Mutex // held while the inbox gets what depends on current
-	current *zmtp.Conn // the newest, which alone speaks
+	mu   sync.Mutex   // held while the inbox gets what depends on the newest
+	open []*zmtp.Conn // the newest, last, alone speaks
+}
+
+func (l *listener) speaks(c *zmtp.Conn) bool {
+	return len(l.open) > 0 && l.open[len(l.open)-1] == c
 }
 
 // Connected makes c the one that speaks: an engine that restarts may be back
@@ -23,7 +28,7 @@ type listener struct {
 func (l *listener) Connected(c *zmtp.Conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.current = c
+	l.open = append(l.open, c)
 	l.foreign.Store(0)
 	l.inbox.put(item{kind: connectionUp})
 }
@@ -38,7 +43,7 @@ func (l *listener) Message(c *zmtp.Conn, frames [][]byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
-	case c != l.current:
+	case !l.speaks(c):
 		l.foreign.Add(1)
 	case err != nil:
 		l.inbox.putMalformed(err)
@@ -47,13 +52,21 @@ func (l *listener) Message(c *zmtp.Conn, frames [][]byte) {
 	}
 }
 
-// Disconnected counts only for the connection that speaks.
+// Disconnected lets the next newest speak, if there is one: that is a connection
+// to another process than the one heard until now.
 func (l *listener) Disconnected(c *zmtp.Conn, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if c == l.current {
-		l.current = nil
-		l.inbox.put(item{kind: connectionDown, err: err})
+	spoke := l.speaks(c)
+	l.open = slices.DeleteFunc(l.open, func(o *zmtp.Conn) bool { return o == c })
+	if !spoke {
+		return
+	}
+	l.foreign.Store(0)
+	l.inbox.put(item{kind: connectionDown, err: err})
+	if len(l.open) > 0 {
+		l.inbox.put(item{kind: otherEngine})
+		l.inbox.put(item{kind: connectionUp})
 	}
 }
 

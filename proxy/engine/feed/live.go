@@ -7,7 +7,7 @@ func (m *machine) arrived(now time.Duration, b batch) {
 	if m.mode == connecting {
 		return // of a connection that is given up
 	}
-	m.silence.heard()
+	m.silence.heard(now)
 	if m.hasHeard && b.seq <= m.heard.seq {
 		m.wentBack(now, b)
 		return

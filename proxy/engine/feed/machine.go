@@ -18,7 +18,7 @@ const (
 const (
 	downAfter   = 5 * time.Second        // Config.DownAfter, by default
 	silentAfter = 30 * time.Second       // Config.SilentAfter, by default
-	stallAfter  = 3 * time.Second        // of a replay that says nothing
+	stallAfter  = 3 * time.Second        // of a replay that says nothing, by default
 	retryStep   = 500 * time.Millisecond // before the second try; twice that before the third
 	maxTries    = 3                      // of replays in a row that fail without progress
 	trustBelow  = 500                    // batches: the engine's socket drops what a reader of 1,000 leaves
@@ -117,7 +117,7 @@ func (m *machine) connected(now time.Duration) {
 	m.fx.hangUp()
 	m.hasHeard, m.dropped, m.downErr = false, false, nil
 	m.pending.clear()
-	m.silence.heard()
+	m.silence.clear()
 	if !m.canReplay() {
 		m.resumed = m.begun
 		m.golive()
@@ -133,6 +133,14 @@ func (m *machine) connected(now time.Duration) {
 	}
 }
 
+// other forgets all, since another process than the one heard is about to speak.
+func (m *machine) other() {
+	if m.begun {
+		m.reset(ResetRestart)
+	}
+	m.begun, m.summed, m.doubt = false, false, ""
+}
+
 // disconnected keeps what is known for a while: connections break for less than a
 // restart.
 func (m *machine) disconnected(now time.Duration, err error) {
@@ -143,7 +151,7 @@ func (m *machine) disconnected(now time.Duration, err error) {
 	m.mode, m.downAt, m.downErr = connecting, now, err
 	m.replay.active = false
 	m.pending.clear()
-	m.silence.heard()
+	m.silence.clear()
 }
 
 // unreachable is a connection that did not come about.
@@ -168,7 +176,7 @@ func (m *machine) tick(now time.Duration) {
 			m.dropAll()
 		}
 	case m.mode == replaying && m.replay.active:
-		if now-m.replay.progress >= stallAfter {
+		if now-m.replay.progress >= m.config.stallAfter {
 			m.failed(now, m.replay.id, errStalled)
 		}
 	case m.mode == replaying:
@@ -196,7 +204,7 @@ func (m *machine) deadline() time.Duration {
 			at(m.downAt + m.config.DownAfter)
 		}
 	case m.mode == replaying && m.replay.active:
-		at(m.replay.progress + stallAfter)
+		at(m.replay.progress + m.config.stallAfter)
 	case m.mode == replaying:
 		at(m.replay.retryAt)
 	case m.stale:

@@ -73,7 +73,7 @@ func (s *script) word(w string) {
 	case w == "void":
 		m.void()
 	case w == "expect":
-		m.silence.expect(s.now, 1)
+		m.silence.expect(s.now, 1, silentAfter)
 	case w[0] == '+':
 		d, err := time.ParseDuration(w[1:])
 		if err != nil {
@@ -238,7 +238,7 @@ func TestWithReplaySocket(t *testing.T) {
 		},
 		{
 			"a replay that says nothing for 3 s has failed", true,
-			"up 4 +23s 5", "ask:0 ask:0 ask:0 4 live ask:0 ask:0 ask:0 5", live, "no answer for 3 s",
+			"up 4 +23s 5", "ask:0 ask:0 ask:0 4 live ask:0 ask:0 ask:0 5", live, "no answer in time",
 		},
 		{
 			"a replay that breaks off goes on where it was", true,
@@ -412,6 +412,23 @@ func TestRequestsWithoutEventsAreNoticed(t *testing.T) {
 	s.play("0")
 	if s.m.silence.silent || s.m.problem() != "" {
 		t.Error("still silent after an event")
+	}
+	s.play("+1s expect expect expect +10m")
+	if s.m.silence.silent {
+		t.Error("silent, although requests ended after their events came")
+	}
+	s.play("expect expect expect down +10m")
+	if s.m.silence.silent {
+		t.Error("silent while the socket is down")
+	}
+}
+
+func TestAMessageWithoutANumberIsAProblem(t *testing.T) {
+	s := newScript(t, false)
+	s.play("up 0")
+	s.m.malformed(errors.New("a message of 1 frames came"))
+	if s.m.counts.damaged != 1 || !strings.Contains(s.m.problem(), "1 frames came: does tcp://engine:5557 belong") {
+		t.Errorf("damaged %d, problem %q", s.m.counts.damaged, s.m.problem())
 	}
 }
 

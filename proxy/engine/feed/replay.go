@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-var errStalled = errors.New("no answer for 3 s")
+var errStalled = errors.New("no answer in time")
 
 // purpose is what a replay is for.
 type purpose uint8

@@ -55,7 +55,7 @@ func (s *Spec) check(value string, hasReplay bool) error {
 func (s *Spec) checkReplay() error {
 	switch {
 	case strings.HasPrefix(s.Replay, "bind:"):
-		return errors.New("the engine binds it: expected an address to connect to, without bind:")
+		return errors.New("the engine binds it: expected, without bind:, an address to connect to")
 	case s.Replay == s.Endpoint:
 		return errors.New("is the event endpoint: expected the engine's replay_endpoint, a socket of its own")
 	}

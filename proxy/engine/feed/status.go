@@ -60,8 +60,8 @@ func (f *Feed) Status() Status {
 	for r, n := range s.counts.resets {
 		status.Resets[Reason(r).String()] = n
 	}
-	if n := f.listener.foreign.Load(); n > 0 && status.Problem == "" {
-		status.Problem = fmt.Sprintf("%d messages at %s came from another engine than the one that connected last, and are not heard: "+
+	if n := f.listener.foreign.Load(); n > 0 {
+		status.Problem = fmt.Sprintf("%d messages at %s came from another engine than the one that connected last: they are not heard: "+
 			"give each engine an endpoint of its own", n, f.config.Endpoint)
 	}
 	return status
