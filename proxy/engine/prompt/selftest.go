@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"time"
 )
@@ -67,10 +68,11 @@ func (s *Service) try(ctx context.Context, w way, name string, engines []Engine)
 	return t
 }
 
-// refused reports whether an engine would not answer such a request.
+// refused reports whether an engine would not answer such a request. Some say so
+// with a 500 (llama.cpp's, of tools that it was not started for).
 func refused(err error) bool {
 	var s *statusError
-	return errors.As(err, &s) && s.status < 500 || errors.Is(err, errNoTokens)
+	return errors.As(err, &s) && s.status <= http.StatusInternalServerError || errors.Is(err, errNoTokens)
 }
 
 // against compares two ways by the probes that both took, and returns what is

@@ -380,3 +380,48 @@ func TestConfigNamesAllFaults(t *testing.T) {
 		}
 	}
 }
+
+func TestEverythingAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		engines := []Engine{
+			&double{id: "a", handler: slow(5*time.Millisecond, vllm())}, &double{id: "b", handler: slow(30*time.Millisecond, tokenizerOnly())},
+			&double{id: "c", handler: vllm(), dead: true}, &cutter{double{id: "d"}},
+		}
+		s := newTimed(t, Config{MaxPerEngine: 4, MaxBackground: 4, CacheBytes: 8 << 10, Local: withLocal(trueLocal)})
+		var all sync.WaitGroup
+		const workers, requests = 20, 50
+		for w := range workers {
+			all.Go(func() {
+				for i := range requests {
+					key := uint64(w*i%97 + 1)
+					r := chat(key, engines...)
+					r.Earlier = []uint64{key - 1}
+					if a, f := s.Tokens(t.Context(), r); f == nil && !slices.Equal(a.Prompt.Tokens, hiIDs) {
+						t.Errorf("got %v", a)
+					}
+					s.Learn(r, hiIDs)
+					if i == 25 && w%5 == 0 {
+						s.SelfTest(t.Context(), "m", engines)
+					}
+				}
+			})
+		}
+		all.Wait()
+		st := s.Stats()
+		sum := uint64(0)
+		for _, n := range st.Requests {
+			sum += n
+		}
+		for _, n := range st.Failures {
+			sum += n
+		}
+		if sum != workers*requests || st.Wrong != 0 || st.CacheBytes > 8<<10 {
+			t.Errorf("%d requests counted: %+v", sum, st)
+		}
+		time.Sleep(11 * time.Second)
+		synctest.Wait()
+		if st := s.Stats(); st.InFlight != 0 || st.Background != 0 || st.BodyBytes != 0 || len(s.busy) != 0 || len(s.flights) != 0 {
+			t.Errorf("something is left: %+v", st)
+		}
+	})
+}
