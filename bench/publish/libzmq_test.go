@@ -21,7 +21,7 @@ how, endpoint, ivl = sys.argv[1], sys.argv[2], int(sys.argv[3])
 s = zmq.Context().socket(zmq.SUB)
 if ivl:
     s.setsockopt(zmq.HEARTBEAT_IVL, ivl)
-    s.setsockopt(zmq.HEARTBEAT_TIMEOUT, 3 * ivl)
+    s.setsockopt(zmq.HEARTBEAT_TIMEOUT, 10 * ivl)
 s.setsockopt(zmq.SUBSCRIBE, b"kv")
 (s.bind if how == "bind" else s.connect)(endpoint)
 print(s.getsockopt_string(zmq.LAST_ENDPOINT))
@@ -113,7 +113,7 @@ func TestLibzmqHasItsHeartbeatsAnswered(t *testing.T) {
 	s := libzmq.Start(t, subscribe, "connect", p.Endpoint(), "100")
 	s.Line()
 	awaitSubscriber(t, p)
-	time.Sleep(time.Second) // the library's clock is the real one
+	time.Sleep(1500 * time.Millisecond) // the library's clock is the real one
 	publish(p, 0, 10)
 	expectBatches(t, s, 0, 10)
 	if n := accepted.Load(); n != 1 {

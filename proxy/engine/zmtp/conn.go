@@ -85,6 +85,7 @@ func connect(ctx context.Context, c Config, socketType, network, address string)
 
 // open shakes hands on nc, which it owns.
 func open(ctx context.Context, nc net.Conn, c Config, socketType string) (*Conn, error) {
+	boundUnsent(nc)
 	conn := newConn(ctx, nc, c, socketType)
 	conn.unhook = context.AfterFunc(ctx, conn.shut)
 	if err := conn.shake(); err != nil {

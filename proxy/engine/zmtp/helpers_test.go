@@ -151,6 +151,13 @@ func (r *recorder) list() []string {
 	return append([]string(nil), r.events...)
 }
 
+// times says when each event came.
+func (r *recorder) times() []time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]time.Time(nil), r.at...)
+}
+
 // wait returns event i as soon as there is one.
 func (r *recorder) wait(t *testing.T, i int) string {
 	t.Helper()

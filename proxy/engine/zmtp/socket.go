@@ -19,14 +19,14 @@ var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 10 * time.Second, Interv
 const unsentTimeout = 25 * time.Second
 
 func dial(ctx context.Context, network, address string) (net.Conn, error) {
-	d := net.Dialer{KeepAliveConfig: keepAlive, Control: boundUnsent}
+	d := net.Dialer{KeepAliveConfig: keepAlive}
 	return d.DialContext(ctx, network, address)
 }
 
 // Listen binds a socket as ZeroMQ does: a Unix socket that a dead process has left
 // behind is taken over.
 func Listen(ctx context.Context, network, address string) (net.Listener, error) {
-	c := net.ListenConfig{KeepAliveConfig: keepAlive, Control: boundUnsent}
+	c := net.ListenConfig{KeepAliveConfig: keepAlive}
 	l, err := c.Listen(ctx, network, address)
 	if network != "unix" || !errors.Is(err, syscall.EADDRINUSE) {
 		return l, err

@@ -1,9 +1,11 @@
 package zmtp
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"strings"
 	"testing"
@@ -67,8 +69,12 @@ func TestRetriesForEverWithinTheBackoff(t *testing.T) {
 		c.Failed = r.Failed
 		subscribe(t, c, r)
 		time.Sleep(time.Hour)
-		for i := 1; i < len(r.at); i++ {
-			if gap := r.at[i].Sub(r.at[i-1]); gap < minBackoff || gap > maxBackoff {
+		at := r.times()
+		if len(at) < 1000 {
+			t.Errorf("%d attempts in an hour: want one each 2 s at least", len(at))
+		}
+		for i := 1; i < len(at); i++ {
+			if gap := at[i].Sub(at[i-1]); gap < minBackoff || gap > maxBackoff {
 				t.Fatalf("attempt %d came after %v: want %v to %v", i, gap, minBackoff, maxBackoff)
 			}
 		}
@@ -77,6 +83,21 @@ func TestRetriesForEverWithinTheBackoff(t *testing.T) {
 		publisher(t, l)
 		if waited := time.Since(start); waited > maxBackoff {
 			t.Errorf("connected %v after the engine's return: want at most %v", waited, maxBackoff)
+		}
+	})
+}
+
+// An engine that is away for a night must not fill the log.
+func TestRepeatedFailuresAreLoggedOnceAMinute(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		var log bytes.Buffer
+		c := w.config()
+		c.Logger = slog.New(slog.NewTextHandler(&log, nil))
+		stop := subscribe(t, c, newRecorder())
+		time.Sleep(time.Hour)
+		_ = stop()
+		if lines := strings.Count(log.String(), "\n"); lines < 50 || lines > 61 {
+			t.Errorf("an hour of failures made %d lines: want one a minute; the first is %.200s", lines, log.String())
 		}
 	})
 }
