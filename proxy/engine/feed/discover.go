@@ -182,7 +182,8 @@ func reach(bound, host string) (string, error) {
 	if name == "" || (isLoopback(name) && !isLoopback(host)) {
 		name = strings.Trim(host, "[]")
 	}
-	return joinTCP(name, port), nil
+	endpoint := joinTCP(name, port)
+	return endpoint, checkEndpoint(endpoint, false)
 }
 
 func isLoopback(host string) bool {

@@ -197,6 +197,10 @@ func TestWithReplaySocket(t *testing.T) {
 			"up r0 end 1 3 end 4", "ask:0 0 live 1 ask:2 reset:gap 3 4", live, "batch 3 came, expected 2",
 		},
 		{
+			"a batch that was lost after it was asked for the rest is asked for", true,
+			"up r0 end down up r0 2 end r1 r2 end 3", "ask:0 0 live ask:0 ask:1 1 2 3", live, "",
+		},
+		{
 			"pieces that the replay socket dropped are asked for again", true,
 			"up r0 r1 r5 r2 r3 r4 r5 end 6", "ask:0 0 1 ask:2 2 3 4 5 live 6", live, "",
 		},

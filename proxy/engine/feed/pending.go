@@ -52,6 +52,14 @@ func (p *pending) first() *batch {
 	return &p.batch[0]
 }
 
+// end is the number after the highest; 0 if there is none.
+func (p *pending) end() uint64 {
+	if len(p.batch) == 0 {
+		return 0
+	}
+	return p.batch[len(p.batch)-1].seq + 1
+}
+
 func (p *pending) pop() batch {
 	b := p.batch[0]
 	p.batch[0] = batch{}

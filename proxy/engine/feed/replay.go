@@ -26,10 +26,11 @@ type replay struct {
 	active   bool
 	id       uint64
 	purpose  purpose
-	answered bool // a batch came
-	useful   bool // a batch of it was taken
-	batches  int  // that came
-	blind    bool // something is missing that no waiting batch shows
+	answered bool   // a batch came
+	useful   bool   // a batch of it was taken
+	batches  int    // that came
+	blind    bool   // something is missing that no waiting batch shows
+	before   uint64 // batches below were published when it was asked
 	progress time.Duration
 	retryAt  time.Duration
 	tries    int // failed in a row
@@ -43,7 +44,7 @@ func (m *machine) request(now time.Duration, from uint64, p purpose) {
 	r := &m.replay
 	*r = replay{
 		active: true, id: m.counts.replays, purpose: p, progress: now,
-		blind: r.blind, tries: r.tries, asks: r.asks + 1, err: r.err,
+		blind: r.blind, before: m.pending.end(), tries: r.tries, asks: r.asks + 1, err: r.err,
 	}
 	m.mode = replaying
 	m.fx.ask(r.id, from)
@@ -154,7 +155,6 @@ func (m *machine) ended(now time.Duration, id uint64) {
 		if !m.begun {
 			// It had published nothing when it was asked. What waits may not begin there.
 			m.begun, m.next, m.summed, m.doubt = true, 0, false, ""
-			r.useful = true
 		}
 	case r.batches >= m.trust:
 		m.again(now)
@@ -175,7 +175,7 @@ func (m *machine) settle(now time.Duration) {
 		case b.seq < m.next:
 		case b.seq == m.next:
 			m.take(b)
-		case m.replay.useful:
+		case m.replay.useful || b.seq >= m.replay.before:
 			m.pending.add(b, m.next)
 			m.again(now)
 			return
