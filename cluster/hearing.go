@@ -194,23 +194,28 @@ func (x *index) forget(p *peer) {
 	}
 }
 
-// hear takes one frame of a peer about sources: small ones at once, what is told is
-// put before a worker.
+// hear takes one frame of a peer about sources: small ones at once, so that none is
+// dropped; what is told is put before a worker.
 func (x *index) hear(p *peer, kind byte, body []byte) {
 	if x == nil {
 		return
 	}
 	r := wire.NewReader(body)
 	switch kind {
+	case wire.KVOffer:
+		x.hearOffer(p, &r)
 	case wire.KVWant:
 		x.hearWant(p, &r)
 	case wire.KVAck:
 		x.hearAck(p, &r)
-	default:
+	case wire.KVPart:
 		if !p.hears.box.put(kind, body) {
 			x.c.metrics.dropped.Inc()
 			x.overrun(p)
 		}
+	}
+	if r.Bad() {
+		x.c.malformed(p, kind)
 	}
 }
 
@@ -246,13 +251,7 @@ func (x *index) work(ctx context.Context, p *peer) {
 
 func (x *index) apply(p *peer, m mail) {
 	r := wire.NewReader(m.body)
-	switch m.kind {
-	case wire.KVOffer:
-		x.hearOffer(p, &r)
-	case wire.KVPart:
-		x.hearPart(p, &r)
-	}
-	if r.Bad() {
+	if x.hearPart(p, &r); r.Bad() {
 		x.c.malformed(p, m.kind)
 	}
 }

@@ -207,7 +207,6 @@ func (t *telling) fail(now time.Duration) {
 func (x *index) hearWant(p *peer, r *wire.Reader) {
 	id, want := r.Want()
 	if r.Bad() {
-		x.c.malformed(p, wire.KVWant)
 		return
 	}
 	t := p.tells.get(id)
@@ -239,7 +238,6 @@ func (x *index) hearWant(p *peer, r *wire.Reader) {
 func (x *index) hearAck(p *peer, r *wire.Reader) {
 	id, epoch, seq := r.KVAck()
 	if r.Bad() {
-		x.c.malformed(p, wire.KVAck)
 		return
 	}
 	t := p.tells.get(id)
