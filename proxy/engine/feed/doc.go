@@ -29,22 +29,26 @@
 // The state "degraded" of Status is live, with a replay overdue that could not be
 // had. Of a replay only numbers that follow each other count, not its end marker:
 // the engine's socket drops pieces for a slow reader, so after 500 batches and more
-// the end is asked for again. There is one at a time; three
-// in a row that bring nothing are a failure, 3 s without a batch too; after one that
-// was of no use none is begun for 1 s, doubling to 30 s. Batches that the engine no
-// longer has are asked for once. A batch that can't be read is not asked for again,
+// the end is asked for again. There is one at a time; three in a row that bring
+// nothing are a failure, 3 s without a batch too; after one that was of no use none
+// is begun for 1 s, doubling to 30 s. What an answer lacks is gone if it was
+// published before the question. A batch that can't be read is not asked for again,
 // since its bytes would be the same.
 //
 // A live stream may lag behind a replay: what it brings twice is skipped. Its own
 // numbers only grow on one connection; one that falls is a restart behind a broker.
 //
+// One restart can't be told: without a replay socket, where the first batch heard of
+// the new process has exactly the number that the old one would have used next.
+// Whoever knows of the restart otherwise calls Void.
+//
 // # The shell
 //
 // Run owns three kinds of goroutines and waits for all: zmtp's, which copy frames
-// into the inbox and never wait; one that fetches a replay, while there is one; and the worker, Run
-// itself, the only one that touches machine, decoder and sink. The inbox is
-// bounded by MaxQueue bytes of live batches, beyond which they are dropped and the
-// gap is healed by a replay, and as many of a replay, whose reader waits.
+// into the inbox and never wait; one that fetches a replay, while there is one; and
+// the worker, Run itself, the only one that touches machine, decoder and sink. The
+// inbox is bounded by MaxQueue bytes of live batches, beyond which they are dropped
+// and the gap is healed by a replay, and as many of a replay, whose reader waits.
 // Of several connections (an endpoint that is bound) only the newest speaks, and
 // Status.Problem says that others wanted to.
 package feed

@@ -57,8 +57,10 @@ func (f *Feed) Expect() {
 	}
 }
 
-// Void says that the engine's cache is known to be gone: it was told to clear it,
-// or has restarted. An idle engine does not say so itself before its next request.
+// Void says that the engine's cache is known to be gone: it was told to clear it
+// or to sleep, of which an idle engine says nothing before its next request. For an
+// engine that has restarted it is needed only without a replay socket; with one the
+// feed notices, and a Void that comes later forgets what was learned since.
 func (f *Feed) Void() { f.inbox.put(item{kind: voidMark}) }
 
 // worker is the one goroutine that touches machine and sink.
