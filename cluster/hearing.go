@@ -17,16 +17,21 @@ type hearing struct {
 	feed   *Feed           // of an agent's source: it is told on
 
 	epoch, seq uint64
-	begun      bool // a stream has begun
-	lost       bool // some of it: nothing counts until another begins
-	copied     bool // the copy is whole
-	want       bool // KVWant could not be sent
-	unacked    bool // KVAck could not be sent
-	moved      time.Duration
+	begun      bool          // a stream has begun
+	lost       bool          // some of it: nothing counts until another begins
+	copied     bool          // the copy is whole
+	want       bool          // KVWant could not be sent
+	unacked    bool          // KVAck could not be sent
+	moved      time.Duration // when something of it came, or it was asked for
+	asked      time.Duration
 }
 
 // wantAgain is how long nothing may come of a stream that is wanted and not whole.
 const wantAgain = 5 * time.Second
+
+// askPause is the time between two times that a source is asked for: who tells gaps
+// only must not be kept busy with copies.
+const askPause = 250 * time.Millisecond
 
 // begin takes the source that the stream goes into.
 func (h *hearing) begin(source *kvindex.Source, f *Feed) {
@@ -57,7 +62,10 @@ func (o *offer) ask(now time.Duration) {
 }
 
 func (o *offer) askLocked(now time.Duration) {
-	o.moved = now
+	if o.want = o.asked != 0 && now-o.asked < askPause; o.want {
+		return // tend asks
+	}
+	o.moved, o.asked = now, now
 	o.want = !o.send(link.Deltas, wire.KVWant, wire.AppendWant(nil, o.place.id, true))
 }
 
