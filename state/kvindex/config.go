@@ -47,8 +47,8 @@ func (c Config) Validate() error {
 // Shards are as many as memory allows, so that the chunk that each has not filled
 // costs little.
 const (
-	maxShardBits  = 8
-	bytesPerShard = 1 << 18
+	maxShardBits  = 7
+	bytesPerShard = 1 << 19
 )
 
 // Index says which source holds which block. It is safe for concurrent use.

@@ -11,7 +11,6 @@ type numbers struct {
 	holders []*Source                      // by number; nil: free or dead
 	taken   [(MaxSources + 63) / 64]uint64 // dead ones included
 	dead    []number                       // not seen by the sweep yet
-	count   int                            // open sources
 }
 
 // errNumbers is what Open says where every number is in use.

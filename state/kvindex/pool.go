@@ -38,7 +38,7 @@ func (b *budget) take(bytes int64) bool {
 func (b *budget) give(bytes int64) { b.used.Add(-bytes) }
 
 // maxSpare is how many empty chunks a pool keeps for whoever needs one next.
-const maxSpare = 4
+const maxSpare = 8
 
 // pool hands out the chunks of one kind of table.
 type pool[V any] struct {

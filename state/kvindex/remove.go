@@ -34,7 +34,7 @@ func (s *Source) drop(hash uint64, t Tier) bool {
 	k.copies = k.copies.set(t, n-1)
 	if k.copies == 0 {
 		s.known.remove(place)
-		s.known.settle(shrinkSteps)
+		s.known.settle()
 	}
 	if n == 1 && key != 0 && !s.fewer(holding{key, t}) {
 		s.change(key, ^(uint8(1) << t), 0, 0)

@@ -1,30 +1,27 @@
 package kvindex
 
+// resizeBatch is how many places are spread out or drawn together at a time: enough
+// that the memory is read in a row, and over in a microsecond.
+const resizeBatch = 64
+
 // reserve makes room for one entry more; false where the table is full. Places
 // are others after it.
 func (t *table[V]) reserve() bool {
-	for range growSteps {
-		if (t.n+1)*64 <= t.room*growLoad {
-			return true
-		}
+	for (t.n+1)*64 > t.room*growLoad {
 		if !t.grow() {
-			break
+			return (t.n+1)*64 <= t.room*fullLoad
 		}
 	}
-	return (t.n+1)*64 <= t.room*fullLoad
+	return true
 }
 
-// settle gives at most so many places back where the table has far too many.
-// Places are others after it.
-func (t *table[V]) settle(steps int) {
-	for range steps {
-		if t.room <= minPlaces || t.n*64 >= t.room*shrinkLoad || !t.shrink() {
-			return
-		}
-	}
+// settle gives some places back where the table has far too many, and tells whether
+// there are more. Places are others after it.
+func (t *table[V]) settle() bool {
+	return t.room > minPlaces && t.n*64 < t.room*shrinkLoad && t.shrink()
 }
 
-// grow spreads out one place; false where there is no memory for it.
+// grow spreads out a batch of places; false where there is no memory for it.
 func (t *table[V]) grow() bool {
 	if t.f == 0 {
 		t.a, t.f = t.b, t.b
@@ -33,35 +30,32 @@ func (t *table[V]) grow() bool {
 		t.b += max(t.b/cyclePart, minPlaces/2)
 		t.cover(t.b)
 	}
-	f := t.f - 1
-	first, n := t.homed(f, f, f)
-	if !t.ownFree(f*t.b/t.a, n) {
+	low := t.f - min(t.f, resizeBatch)
+	if !t.rehome(low, t.f, low, t.f, low) {
 		return false
 	}
-	t.lift(first, f, n)
-	t.f = f
-	t.drop()
+	// What is left of low is kept at a, the rest has gone to b: in between there are
+	// chunks that nobody needs for a while.
+	if low&chunkMask/resizeBatch == chunkLen/resizeBatch/2 {
+		t.disown(low>>chunkBits + 1)
+	}
 	return true
 }
 
-// shrink draws one place together; false where that is not possible now.
+// shrink draws a batch of places together; false where that is not possible.
 func (t *table[V]) shrink() bool {
 	if t.f == t.a {
 		t.b = t.a
-		t.release()
 		smaller := max(t.b-t.b/(cyclePart+1), minPlaces)
 		if smaller == t.b {
 			return false
 		}
 		t.a, t.f = smaller, 0
 	}
-	first, n := t.homed(t.f, t.f*t.b/t.a, (t.f+1)*t.b/t.a)
-	if !t.ownFree(t.f, n) {
+	high := min(t.a, t.f+resizeBatch)
+	if !t.rehome(t.f, high, t.f*t.b/t.a, high*t.b/t.a, high) {
 		return false
 	}
-	t.lift(first, t.f, n)
-	t.f++
-	t.drop()
 	if t.f == t.a {
 		t.b = t.a
 		t.release()
@@ -69,71 +63,117 @@ func (t *table[V]) shrink() bool {
 	return true
 }
 
-// homed returns where the entries whose home among a is f begin, and how many
-// they are. The home that they have now is between low and high.
-func (t *table[V]) homed(f, low, high uint64) (first uint64, n int) {
-	for place := low; ; place++ {
-		hash := t.hashAt(place)
-		if hash == 0 {
-			if place >= high {
-				return first, n
-			}
-			continue
-		}
-		switch home := scale(hash, t.a); {
-		case home > f:
-			return first, n
-		case home == f:
-			if n == 0 {
-				first = place
-			}
-			n++
+// rehome makes f what is given, for which the entries whose home among a is from low
+// to below high have to move. They have their homes between the places from and to
+// now. false: there is no memory for it, and nothing is changed.
+func (t *table[V]) rehome(low, high, from, to, f uint64) bool {
+	first, end := t.collect(low, high, from, to)
+	places := t.b
+	if f == high {
+		places = t.a
+	}
+	if !t.makeRoom(places, high*t.b/t.a) {
+		return false
+	}
+	if len(t.moved) > 0 {
+		t.vacate(first, end)
+	}
+	t.f = f
+	t.room = int(f + t.b - f*t.b/t.a)
+	for i := range t.moved {
+		m := &t.moved[i]
+		if c, j := t.at(m.place); c.hash[j] == 0 {
+			c.hash[j], c.val[j] = m.hash, m.val
+			t.n++
+		} else {
+			t.insert(m.place, m.hash, m.val)
 		}
 	}
-}
-
-// ownFree makes sure that n entries can be put in from place on.
-func (t *table[V]) ownFree(place uint64, n int) bool {
-	for ; n > 0; place++ {
-		if t.hashAt(place) == 0 {
-			if !t.own(place) {
-				return false
-			}
-			n--
-		}
+	if cap(t.moved) > 16*resizeBatch {
+		t.moved = nil
 	}
 	return true
 }
 
-// lift takes out the n entries from first on whose home among a is f.
-func (t *table[V]) lift(first, f uint64, n int) {
+// collect copies the entries that rehome moves, and returns where the first of them
+// is and the place after the last.
+func (t *table[V]) collect(low, high, from, to uint64) (first, end uint64) {
 	t.moved = t.moved[:0]
-	for place := first; n > 0; {
+	for place := from; ; place++ {
 		c, i := t.at(place)
-		if hash := c.hash[i]; hash == 0 || scale(hash, t.a) != f {
-			place++
+		hash := c.hash[i]
+		if hash == 0 {
+			if place >= to {
+				return first, end
+			}
 			continue
 		}
-		t.moved = append(t.moved, moved[V]{c.hash[i], c.val[i]})
-		t.remove(place)
-		n--
+		home := scale(hash, t.a)
+		if home >= high {
+			return first, end
+		}
+		if home < low {
+			continue
+		}
+		if len(t.moved) == 0 {
+			first = place
+		}
+		end = place + 1
+		t.moved = append(t.moved, moved[V]{hash: hash, val: c.val[i]})
 	}
 }
 
-// drop puts back what lift took out, and updates the room.
-func (t *table[V]) drop() {
+// makeRoom finds the places of what was collected, by homes among so many, and makes
+// sure that they can be written to, and the empty ones that will be filled where they
+// push on what is there from the place others on.
+func (t *table[V]) makeRoom(places, others uint64) bool {
+	if len(t.moved) == 0 {
+		return true
+	}
+	next := scale(t.moved[0].hash, places)
+	for hash := t.hashAt(next); hash != 0 && hash < t.moved[0].hash; hash = t.hashAt(next) {
+		next++
+	}
 	for i := range t.moved {
 		m := &t.moved[i]
-		place, ok := t.find(m.hash)
-		for ok && t.hashAt(place) == m.hash {
-			place++ // after its equals: their order counts
+		m.place = max(next, scale(m.hash, places))
+		if !t.own(m.place) {
+			return false
 		}
-		t.insert(place, m.hash, m.val)
+		next = m.place + 1
 	}
-	if cap(t.moved) > 64 {
-		t.moved = nil
+	for more := int64(next - others); more > 0; more-- {
+		if others = t.free(others); !t.own(others) {
+			return false
+		}
+		others++
 	}
-	t.room = int(t.f + t.b - t.f*t.b/t.a)
+	return true
+}
+
+// vacate empties the places of what was collected, and moves what comes after back.
+func (t *table[V]) vacate(first, end uint64) {
+	var none V
+	t.n -= len(t.moved)
+	for place := first; place < end; place++ {
+		c, i := t.at(place)
+		c.hash[i], c.val[i] = 0, none
+	}
+	for next := first; ; end++ {
+		c, i := t.at(end)
+		hash := c.hash[i]
+		if hash == 0 {
+			return
+		}
+		to := max(next, t.home(hash))
+		if to == end {
+			return
+		}
+		d, j := t.at(to)
+		d.hash[j], d.val[j] = hash, c.val[i]
+		c.hash[i], c.val[i] = 0, none
+		next = to + 1
+	}
 }
 
 // cover makes the list of chunks long enough for some places and one void.
@@ -146,17 +186,29 @@ func (t *table[V]) cover(places uint64) {
 // release gives back the chunks beyond the last place that have become empty.
 func (t *table[V]) release() {
 	for last := len(t.chunks) - 1; last > 1 && uint64(last-1)<<chunkBits >= t.b; last-- {
-		if c := t.chunks[last-1]; c != t.pool.void {
-			if c.hash != [chunkLen]uint64{} {
-				return
-			}
-			t.pool.give(c)
-			t.owned--
+		if !t.disown(uint64(last - 1)) {
+			return
 		}
 		t.chunks[last] = nil
 		t.chunks = t.chunks[:last]
-		t.chunks[last-1] = t.pool.void
 	}
+}
+
+// disown gives a chunk back if it is empty.
+func (t *table[V]) disown(i uint64) bool {
+	c := t.chunks[i]
+	if c == t.pool.void {
+		return true
+	}
+	for _, hash := range c.hash {
+		if hash != 0 {
+			return false
+		}
+	}
+	t.pool.give(c)
+	t.chunks[i] = t.pool.void
+	t.owned--
+	return true
 }
 
 // discard empties the table at once.

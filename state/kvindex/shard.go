@@ -83,7 +83,7 @@ func (s *shard) holdBy(hash uint64, n number, keep, add uint8, sample uint64) (b
 		*v = *v&^(0xf<<tiersAt) | uint64(after)<<tiersAt
 		if after == 0 {
 			s.behead(place, hash)
-			s.table.settle(shrinkSteps)
+			s.table.settle()
 		}
 		return before, after, true
 	}
@@ -92,7 +92,7 @@ func (s *shard) holdBy(hash uint64, n number, keep, add uint8, sample uint64) (b
 	*v = *v&^(0xf<<n.shift()) | uint64(after)<<n.shift()
 	if *v&groupTiers == 0 {
 		s.table.remove(place)
-		s.table.settle(shrinkSteps)
+		s.table.settle()
 	}
 	return before, after, true
 }

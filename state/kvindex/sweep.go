@@ -11,6 +11,9 @@ const (
 	// Whoever writes sweeps so many places for each block, and a bite for each
 	// event.
 	sweepPerBlock = 8
+	// maxSettle is how often a shard is made smaller after each bite: enough that
+	// it is as small as its entries allow when the sweep leaves it.
+	maxSettle = 16
 	// hungry is how many places a writer that finds no memory sweeps.
 	hungry = 1 << 14
 )
@@ -60,7 +63,13 @@ func (x *Index) sweepBite() bool {
 	if len(w.dying) == 0 && !x.beginPass() {
 		return false
 	}
-	next, more := x.shards[w.shard].sweep(w.hash, w.mask)
+	s := &x.shards[w.shard]
+	next, more := s.sweep(w.hash, w.mask)
+	for range maxSettle {
+		if !s.settle() {
+			break
+		}
+	}
 	if w.hash = next; more {
 		return true
 	}
@@ -114,12 +123,17 @@ func (x *Index) endPass() {
 	w.dying = nil
 }
 
+func (s *shard) settle() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.table.settle()
+}
+
 // sweep takes the sources of the mask out of a bite of entries from a hash on, and returns
 // where to go on.
 func (s *shard) sweep(from uint64, mask []uint64) (next uint64, more bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	defer s.table.settle(2 * bite)
 	place, ok := s.table.seek(from)
 	for seen := 0; ok; {
 		hash := s.table.hashAt(place)

@@ -10,9 +10,6 @@ const (
 	shrinkLoad = 36 // 0.56
 	cyclePart  = 8  // a cycle grows by one eighth
 	minPlaces  = 64
-
-	growSteps   = 16 // at most, for each entry put in; about 10 are needed
-	shrinkSteps = 4
 )
 
 // table is an open-addressing hash table whose entries lie in the order of their
@@ -20,7 +17,7 @@ const (
 // its place is the home or the next places after it, and there is no empty place
 // between the two. Several entries may have the same hash; they lie side by side.
 //
-// It grows by a place at a time. Between a and b places, entries whose home among
+// It grows by a few places at a time. Between a and b places, entries whose home among
 // a is below f are kept at that, all others at their home among b. Growing lowers
 // f and spreads out what had its home there; shrinking raises it. Both homes rise
 // with the hash and b >= a, so the order holds throughout, and whoever goes through
@@ -37,9 +34,10 @@ type table[V any] struct {
 	moved   []moved[V]
 }
 
+// moved is an entry on its way to another place.
 type moved[V any] struct {
-	hash uint64
-	val  V
+	hash, place uint64
+	val         V
 }
 
 func newTable[V any](p *pool[V]) table[V] {
@@ -114,6 +112,14 @@ func (t *table[V]) seek(hash uint64) (place uint64, ok bool) {
 	}
 }
 
+// free is the first empty place from one on.
+func (t *table[V]) free(place uint64) uint64 {
+	for t.hashAt(place) != 0 {
+		place++
+	}
+	return place
+}
+
 // own makes sure that a place can be written to; false at the bound of memory.
 func (t *table[V]) own(place uint64) bool {
 	i := place >> chunkBits
@@ -135,10 +141,7 @@ func (t *table[V]) own(place uint64) bool {
 // insert puts an entry at a place that find or a walk along equal hashes returned,
 // and moves those after it on. false: no memory, nothing is changed.
 func (t *table[V]) insert(place, hash uint64, val V) bool {
-	free := place
-	for t.hashAt(free) != 0 {
-		free++
-	}
+	free := t.free(place)
 	if !t.own(free) {
 		return false
 	}
