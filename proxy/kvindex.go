@@ -195,7 +195,7 @@ func rowsOf(b *kvindex.Block, names map[int]string, f *kvindex.Filter) (rows []k
 		if f.ByTier && f.Tier != t {
 			continue
 		}
-		row := kvBlock{Tier: t.String(), TokenCount: b.BlockSize, TokenSample: b.Sample}
+		row := kvBlock{Tier: t.String(), TokenCount: b.BlockSize, TokenSample: append([]uint32{}, b.Sample...)}
 		for _, h := range b.Holders {
 			if name := names[int(h.Origin.Slot)]; h.Tiers&(1<<t) != 0 && name != "" {
 				row.Model = h.Origin.Model

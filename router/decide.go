@@ -149,7 +149,7 @@ func (q *question) tellHeld(c *Candidate, b *Backend) {
 		return
 	}
 	c.MatchedBlocks, c.Index = 0, "unheard"
-	if m, heard := q.req.Index.Held.Of(b.Slot); heard && m.BlockSize > 0 {
-		c.MatchedBlocks, c.Index = m.Tokens/m.BlockSize, "index"
+	if m, heard := q.req.Index.Held.Of(b.Slot); heard {
+		c.MatchedBlocks, c.Index = m.Tokens/max(m.BlockSize, 1), "index"
 	}
 }

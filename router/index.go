@@ -102,13 +102,16 @@ func (q *question) promptTokens() int {
 
 // tokenBlocks tells a decision in the engine's own blocks, by what the index says of
 // the eligible backend i. One that it has not heard from is measured in the blocks of
-// the others.
+// the others; where nobody has stored anything yet, those of the CBR are as good.
 func (q *question) tokenBlocks(d *Decision, i int) {
 	size := q.known[i].BlockSize
 	for k := 0; size == 0 && k < len(q.known); k++ {
 		size = q.known[k].BlockSize
 	}
-	size = max(size, 1)
+	if size == 0 {
+		d.MatchedBlocks, d.NovelBlocks = 0, d.ChainBlocks
+		return
+	}
 	d.BlockUnit = unitTokens
 	d.MatchedBlocks = q.known[i].Tokens / size
 	d.ChainBlocks = max(q.promptTokens()/size, d.MatchedBlocks)

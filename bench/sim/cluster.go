@@ -363,6 +363,7 @@ func (l *life) Cut(peer string) {
 // end ends the process.
 func (l *life) end() {
 	l.over = true
+	l.node.end()
 	l.waits.close()
 	l.many.sim.loop.drop(l.news)
 }

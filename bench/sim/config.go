@@ -48,6 +48,9 @@ type Config struct {
 	Router router.Config
 	// Mirror is what the product's nodes know of the sizes of caches.
 	Mirror Mirror
+	// Precise lets the engines publish what they hold, and the product's nodes go by
+	// that in place of what they believe.
+	Precise bool
 	// Disturb is what goes wrong, or is changed, in the course of the run.
 	Disturb []Disturbance
 	// Window is the time that one element of Result.Windows stands for; 0 for none.
@@ -146,6 +149,7 @@ func (c Config) Validate() error {
 	want(c.Nodes >= 0 && c.Nodes <= MaxNodes, "nodes: %d: want 1 to %d", c.Nodes, MaxNodes)
 	want(c.Backends >= 0 && c.Backends <= MaxBackends, "backends: %d: want 1 to %d", c.Backends, MaxBackends)
 	want(c.Profile.KVTokens >= trace.UnitTokens, "profile: %d KV tokens: want at least the %d of a block", c.Profile.KVTokens, trace.UnitTokens)
+	want(!c.Precise || c.isProduct(), "precise: policy %q takes no notice of events: want one of the product's", c.Policy)
 	want(c.Slower >= 0 && c.Slower <= maxSlower, "slower: %v: want 0 to %d", c.Slower, maxSlower)
 	want(c.Delay >= 0 && c.Delay <= maxDelay, "delay: %v: want 0s to %v", c.Delay, maxDelay)
 	want(c.Loss >= 0 && c.Loss < 1, "loss: %v: want 0 to below 1", c.Loss)

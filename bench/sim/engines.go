@@ -82,6 +82,9 @@ func (e *engines) stop(backend int) []*job {
 	}
 	clear(v.live)
 	v.up, v.Engine = false, engine.New(e.sim.cfg.profileOf(backend))
+	if e.sim.events != nil {
+		e.sim.events.restarted(backend)
+	}
 	v.arm()
 	return broken
 }

@@ -21,6 +21,7 @@ type node struct {
 	members   []*router.Backend // by number, nil where removed
 	present   []*router.Backend // the same without gaps: what a decision chooses from
 	numbers   map[*router.Backend]int
+	heard     *heard // what the engines tell, nil where nobody listens
 }
 
 // nodeConfig is what a node is made of.
@@ -32,6 +33,8 @@ type nodeConfig struct {
 	cacheTokens int
 	// weight is the weight of a backend.
 	weight func(number int) float64
+	// events are what the engines publish, nil where nobody listens.
+	events *events
 	// opened is called for every backend that becomes known, before a decision sees
 	// it; nil for nobody.
 	opened func(*router.Backend)
@@ -48,12 +51,25 @@ func newNode(cfg nodeConfig, loads router.Loads, locations router.Locations) (*n
 		cfg: cfg, router: r, locations: locations,
 		members: make([]*router.Backend, cfg.backends), numbers: make(map[*router.Backend]int),
 	}
+	if cfg.events != nil {
+		n.heard = newHeard(cfg.backends)
+	}
 	for i := range cfg.backends {
 		if err := n.add(i); err != nil {
 			return nil, err
 		}
 	}
+	if cfg.events != nil {
+		cfg.events.join(n)
+	}
 	return n, nil
+}
+
+// end ends a node's life.
+func (n *node) end() {
+	if n.cfg.events != nil {
+		n.cfg.events.leave(n)
+	}
 }
 
 // backendID is a backend's name, the same on every node.
@@ -75,6 +91,14 @@ func (n *node) add(number int) error {
 	}
 	n.members[number], n.numbers[b] = b, number
 	n.list()
+	if n.heard == nil {
+		return nil
+	}
+	b.SetPrecise(true)
+	if err := n.heard.open(number, b.Slot); err != nil {
+		return err
+	}
+	n.cfg.events.recall(n, number)
 	return nil
 }
 
@@ -83,6 +107,9 @@ func (n *node) remove(number int) {
 	b := n.members[number]
 	if b == nil {
 		return
+	}
+	if n.heard != nil {
+		n.heard.close(number)
 	}
 	n.members[number] = nil
 	delete(n.numbers, b)
@@ -158,6 +185,9 @@ func (n *node) void(number int) {
 // ask is the question of j for the router.
 func (n *node) ask(j *job) *router.Request {
 	r := ask(j.request, n.router.BlockSize())
+	if n.heard != nil {
+		r.Index = n.lookup(j.request)
+	}
 	for _, number := range j.tried {
 		if b := n.members[number]; b != nil {
 			r.Tried = append(r.Tried, b)

@@ -46,7 +46,7 @@ func (p *product) start() (err error) {
 // nodeConfig is what the product's node of that number is made of, but for what a
 // cluster adds.
 func (s *simulation) nodeConfig(number int) nodeConfig {
-	cfg := nodeConfig{router: s.cfg.Router, backends: s.cfg.Backends, weight: s.cfg.weightOf}
+	cfg := nodeConfig{router: s.cfg.Router, backends: s.cfg.Backends, weight: s.cfg.weightOf, events: s.events}
 	cfg.router.Now = func() time.Duration { return s.loop.now }
 	cfg.router.Rand = s.chance(chanceNodes + number).Uint64
 	cfg.router.Registerer = nil
@@ -73,7 +73,7 @@ func (p *product) removed(backend int) { p.node.remove(backend) }
 // added can't fail: there is a slot, since there was one before.
 func (p *product) added(backend int) { _ = p.node.add(backend) }
 
-func (p *product) killed(int) {}
+func (p *product) killed(int) { p.node.end() }
 
 // started can't fail: it is as the first time.
 func (p *product) started(_ int, ready func()) {

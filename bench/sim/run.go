@@ -30,6 +30,7 @@ type simulation struct {
 	cfg     Config
 	loop    loop
 	engines *engines
+	events  *events // nil where the engines publish none
 	clients *clients
 	gate    gateway
 	figures figures
@@ -45,6 +46,9 @@ func newSimulation(cfg Config, t *trace.Trace) (*simulation, error) {
 	s.starting = make([]bool, s.cfg.Nodes)
 	s.figures.sim = s
 	s.engines = newEngines(s)
+	if s.cfg.Precise {
+		s.events = newEvents(s)
+	}
 	s.clients = newClients(s, t)
 	var err error
 	if s.gate, err = s.newGateway(); err != nil {

@@ -25,6 +25,6 @@ const networkDelay = time.Millisecond
 // Experiments are all there are, in the report's order.
 func Experiments() []Experiment {
 	return []Experiment{
-		opponents(), load(), distribution(), nodes(), delay(), fleet(), disturb(), unevenFleets(), ladders(), defaults(), saturation(),
+		opponents(), precise(), load(), distribution(), nodes(), delay(), fleet(), disturb(), unevenFleets(), ladders(), defaults(), saturation(),
 	}
 }

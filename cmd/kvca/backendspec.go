@@ -72,6 +72,7 @@ var backendFields = []struct {
 	{"api_key_file", setAPIKey},
 	{"ca_file", backendText(func(c *backend.Config) *string { return &c.CAFile })},
 	{"insecure_skip_verify", setInsecure},
+	{"events", backendText(func(c *backend.Config) *string { return &c.Events })},
 }
 
 func backendKeys() []string {

@@ -69,6 +69,11 @@ func clusterOptions() []*option {
 			set: text(func(s *settings) *string { return &s.cluster.caFile }, checkFile),
 		},
 		{
+			name: "agents-file", value: "FILE", shown: "none",
+			usage: "agents that may tell what backends hold, a line each: NAME TOKEN BACKEND[,BACKEND...]; read again when it changes",
+			set:   text(func(s *settings) *string { return &s.cluster.agentsFile }, checkFile),
+		},
+		{
 			name: "learn-backends", shown: "true where neither --backend nor --simulate is given, else false",
 			usage: "also route to backends that peers were given; their keys and CA files are not learned",
 			set: func(s *settings, v string) error {
@@ -96,6 +101,7 @@ type clusterSettings struct {
 	join         []string
 
 	secretFile                string
+	agentsFile                string
 	certFile, keyFile, caFile string
 
 	learn           *bool // nil: as it follows from the backends

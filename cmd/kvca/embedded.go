@@ -11,8 +11,8 @@ import (
 	"kvca/proxy/backend"
 )
 
-// embedded is a simulated inference server inside the process, on a loopback
-// port of its own: the gateway meets it as it would meet any other.
+// embedded is a simulated inference server inside the process, on loopback
+// ports of its own: the gateway meets it as it would meet any other.
 type embedded struct {
 	id       string
 	listener net.Listener
@@ -24,15 +24,26 @@ func newEmbedded(i int, s *settings) (*embedded, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open simulated backend %d: %w", i, err)
 	}
+	c := engine.ServerConfig{Model: "sim", Profile: s.simulateProfile, Speedup: s.simulateSpeed}
+	if s.simulateEvents {
+		c.Events = engine.Events{Endpoint: "tcp://127.0.0.1:0", Replay: "tcp://127.0.0.1:0", Bind: true}
+	}
 	// All have the same seed, as engines of one model answer alike.
-	return &embedded{id: fmt.Sprintf("sim-%d", i), listener: l, server: engine.NewServer(engine.ServerConfig{
-		Model: "sim", Profile: s.simulateProfile, Speedup: s.simulateSpeed,
-	})}, nil
+	e := &embedded{id: fmt.Sprintf("sim-%d", i), listener: l, server: engine.NewServer(c)}
+	if err := e.server.OpenEvents(); err != nil {
+		l.Close()
+		return nil, fmt.Errorf("open simulated backend %d: %w", i, err)
+	}
+	return e, nil
 }
 
 // config is how the pool knows the engine.
 func (e *embedded) config() backend.Config {
-	return backend.Config{ID: e.id, URL: "http://" + e.listener.Addr().String()}
+	c := backend.Config{ID: e.id, URL: "http://" + e.listener.Addr().String()}
+	if endpoint, replay := e.server.EventSockets(); endpoint != "" {
+		c.Events = endpoint + "," + replay
+	}
+	return c
 }
 
 // serve serves the engine until ctx ends or its listener is closed.
@@ -40,4 +51,10 @@ func (e *embedded) serve(ctx context.Context, log *slog.Logger) {
 	if err := engine.Serve(ctx, e.listener, e.server); err != nil && !errors.Is(err, net.ErrClosed) {
 		log.Error("simulated backend failed", "backend", e.id, "error", err)
 	}
+}
+
+// close ends an engine that is not served.
+func (e *embedded) close() {
+	e.listener.Close()
+	e.server.Close()
 }

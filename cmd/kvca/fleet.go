@@ -3,6 +3,7 @@ package main
 import (
 	"kvca/cluster"
 	"kvca/proxy/backend"
+	"kvca/proxy/engine/readers"
 	"kvca/router"
 )
 
@@ -11,6 +12,7 @@ import (
 type slots struct {
 	*router.Router
 	cluster *cluster.Cluster
+	read    *readers.Reader
 }
 
 // Add makes a backend known here, then to the peers.
@@ -30,7 +32,22 @@ func (s slots) Remove(b *router.Backend) {
 }
 
 // Void begins a new generation everywhere, the local block map included.
-func (s slots) Void(b *router.Backend) { s.cluster.Restarted(b.Slot) }
+func (s slots) Void(b *router.Backend) {
+	s.cluster.Restarted(b.Slot)
+	s.read.Void(b.ID)
+}
+
+// ownSlots tells the router of a node without peers, and who reads the events.
+type ownSlots struct {
+	*router.Router
+	read *readers.Reader
+}
+
+// Void begins a new generation.
+func (s ownSlots) Void(b *router.Backend) {
+	s.Router.Void(b)
+	s.read.Void(b.ID)
+}
 
 // fleet is the pool as the cluster sees it. Listing takes no lock that the pool
 // holds while it calls the cluster.

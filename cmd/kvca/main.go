@@ -21,6 +21,7 @@ import (
 var subcommands = []func() *cli.Command{
 	serveCommand,
 	demoCommand,
+	agentCommand,
 	chainCommand,
 	explainCommand,
 	statusCommand,

@@ -17,8 +17,11 @@ import (
 
 	"kvca/proxy"
 	"kvca/proxy/backend"
+	"kvca/proxy/engine/prompt"
+	"kvca/proxy/engine/readers"
 	"kvca/router"
 	"kvca/state/blockmap"
+	"kvca/state/kvindex"
 	"kvca/state/ledger"
 )
 
@@ -40,6 +43,10 @@ type node struct {
 	router    *router.Router
 	pool      *backend.Pool
 	proxy     *proxy.Proxy
+	index     *kvindex.Index
+	prompts   *prompt.Service
+	knowledge *proxy.Knowledge
+	reader    *readers.Reader
 	engines   []*embedded
 
 	boot     uint64 // of this run of the process
@@ -100,7 +107,10 @@ func (n *node) openState() (err error) {
 	n.metrics = prometheus.NewRegistry()
 	n.metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	n.loads = ledger.New()
-	n.locations, err = blockmap.New(n.settings.blocks)
+	if n.locations, err = blockmap.New(n.settings.blocks); err != nil {
+		return err
+	}
+	n.index, err = kvindex.New(kvindex.Config{Key: n.settings.proxy.Key, MaxBytes: n.settings.index.maxBytes})
 	return err
 }
 
@@ -112,7 +122,11 @@ func (n *node) assemble() (err error) {
 	if n.router, err = router.New(s.router, n.routerLoads(), n.routerLocations()); err != nil {
 		return err
 	}
+	n.openReader()
 	if n.pool, err = n.openPool(); err != nil {
+		return err
+	}
+	if err = n.openKnowledge(); err != nil {
 		return err
 	}
 	if n.proxy, err = proxy.New(s.proxy, n.router, n.pool); err != nil {
@@ -134,7 +148,7 @@ func (n *node) assemble() (err error) {
 func (n *node) adminConfig() proxy.AdminConfig {
 	c := proxy.AdminConfig{
 		Proxy: n.proxy, Map: n.locations, Ledger: n.loads, Gatherer: n.metrics,
-		Draining: n.draining.Load, Boot: bootName(n.boot),
+		Sources: n.sources, Draining: n.draining.Load, Boot: bootName(n.boot),
 		Client: n.shown(n.clientListener), Admin: n.shown(n.adminListener),
 	}
 	if n.peers != nil {
@@ -171,6 +185,7 @@ func (n *node) Run(ctx context.Context) error {
 		return err
 	}
 	work.Go(func() { n.router.Run(background) })
+	work.Go(func() { n.know(background) })
 	failed := make(chan error, 3)
 	if n.peers != nil {
 		work.Go(func() { failed <- n.peers.run(background) })
@@ -228,6 +243,9 @@ func (n *node) Close() {
 		}
 		n.visitors.wait(handlerGrace)
 		n.adminVisitors.wait(handlerGrace)
+		if n.prompts != nil {
+			n.prompts.Close()
+		}
 		if n.pool != nil {
 			n.pool.Close()
 		}
@@ -235,7 +253,7 @@ func (n *node) Close() {
 			n.peers.close()
 		}
 		for _, e := range n.engines {
-			e.listener.Close()
+			e.close()
 		}
 	})
 }

@@ -19,7 +19,7 @@ const day = 24 * time.Hour
 // file and the documentation are made from it.
 func options() []*option {
 	groups := [][]*option{
-		addressOptions(), clusterOptions(), backendOptions(), routingOptions(), requestOptions(), lifeOptions(), simulateOptions(),
+		addressOptions(), clusterOptions(), backendOptions(), routingOptions(), indexOptions(), requestOptions(), lifeOptions(), simulateOptions(),
 	}
 	var list []*option
 	for _, group := range groups {
@@ -228,6 +228,10 @@ func simulateOptions() []*option {
 		{
 			name: "simulate-speed", value: "X", def: "1", usage: "how many times faster than real ones the simulated backends are",
 			set: number(readFloat, func(s *settings) *float64 { return &s.simulateSpeed }, math.SmallestNonzeroFloat32, 1e6),
+		},
+		{
+			name: "simulate-events", usage: "let the simulated backends publish KV cache events, which the node reads",
+			set: toggle(func(s *settings) *bool { return &s.simulateEvents }),
 		},
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -15,6 +16,7 @@ import (
 	"syscall"
 
 	"kvca/cluster"
+	"kvca/cluster/agent"
 	"kvca/cluster/link"
 	"kvca/cluster/member"
 	"kvca/cluster/secret"
@@ -44,6 +46,10 @@ func (n *node) openPeers() error {
 	if err != nil {
 		return err
 	}
+	agents, err := p.openAgents(n)
+	if err != nil {
+		return err
+	}
 	l, err := net.Listen("tcp", c.link)
 	if err != nil {
 		return taken("link", err)
@@ -55,7 +61,7 @@ func (n *node) openPeers() error {
 		MixedBlockSizes: c.mixedBlockSizes, LearnBackends: s.learns(), OwnerBudget: c.ownerBudget,
 		Settings: s.shared(),
 		Client:   n.shown(n.clientListener), Admin: n.shown(n.adminListener),
-		Keys: keys, TLS: tls, Ledger: n.loads, Map: n.locations, Fleet: p.fleet,
+		Keys: keys, TLS: tls, Ledger: n.loads, Map: n.locations, Index: n.index, Agents: agents, Fleet: p.fleet,
 		Logger: n.log, Registerer: n.metrics, Now: s.router.Now, Rand: s.router.Rand,
 	})
 	if err != nil {
@@ -105,6 +111,28 @@ func (p *peers) openSecrets(n *node) (keys member.KeySource, tls link.TLS, err e
 		p.watches = append(p.watches, certs.Run)
 	}
 	return keys, tls, nil
+}
+
+// openAgents reads the agents that may describe backends here; nil for none.
+func (p *peers) openAgents(n *node) (func() agent.Credentials, error) {
+	file := n.settings.cluster.agentsFile
+	if file == "" {
+		return nil, nil
+	}
+	var now atomic.Pointer[agent.Credentials]
+	watch, err := secret.Follow(file, n.log, func(content []byte) error {
+		c, err := agent.ReadCredentials(bytes.NewReader(content))
+		if err == nil {
+			now.Store(&c)
+			n.log.Info("agents that may describe backends", "agents", c.Names())
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("--agents-file: %w", err)
+	}
+	p.watches = append(p.watches, watch)
+	return func() agent.Credentials { return *now.Load() }, nil
 }
 
 // taken explains an address of the cluster that can't be opened. Who ran two
@@ -189,10 +217,10 @@ func (n *node) routerLocations() router.Locations {
 // where there is one.
 func (n *node) openPool() (*backend.Pool, error) {
 	if n.peers == nil {
-		return backend.NewPool(n.settings.pool, n.router)
+		return backend.NewPool(n.settings.pool, ownSlots{n.router, n.reader})
 	}
 	n.settings.pool.OnChange = n.peers.FleetChanged
-	pool, err := backend.NewPool(n.settings.pool, slots{n.router, n.peers.Cluster})
+	pool, err := backend.NewPool(n.settings.pool, slots{n.router, n.peers.Cluster, n.reader})
 	n.peers.fleet.pool = pool
 	return pool, err
 }

@@ -25,6 +25,7 @@ type settings struct {
 	blocks        blockmap.Config
 	backends      []backend.Config
 	cluster       clusterSettings
+	index         indexSettings
 
 	// hashKey is the key that a file gave, nil to derive it from the cluster's
 	// name.
@@ -40,6 +41,7 @@ type settings struct {
 	simulate        int
 	simulateProfile engine.Profile
 	simulateSpeed   float64
+	simulateEvents  bool
 
 	// warnings are what an operator should know and nothing fails for.
 	warnings []string
@@ -52,6 +54,9 @@ func newSettings() *settings {
 	s.proxy.Node = "" // so that it is the host's
 	s.router.Policies = make(map[string]string)
 	s.proxy.Aliases = make(map[string]string)
+	s.index = indexSettings{
+		events: make(map[string]string), tokenizers: make(map[string]string), loadOnly: make(map[string]bool),
+	}
 	return s
 }
 

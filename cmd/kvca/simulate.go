@@ -26,6 +26,7 @@ type simulateSettings struct {
 	seed            uint64
 	delay           time.Duration
 	sharing         string
+	precise         bool
 	sessions, limit int // 0 for the trace's own, and for all
 	maxThink        time.Duration
 }
@@ -55,6 +56,7 @@ func simulateCommand() *cli.Command {
 			&cli.Uint64Flag{Name: "seed", Usage: "`SEED` of all that is left to chance", Value: 1},
 			&cli.DurationFlag{Name: "delay", Usage: "`DURATION` between two nodes, one way", Value: time.Millisecond},
 			&cli.StringFlag{Name: "sharing", Usage: "`WHAT` another router's nodes tell each other: nothing, map or map-and-loads", Value: "nothing"},
+			&cli.BoolFlag{Name: "precise", Usage: "engines publish what they hold, and this gateway's policies go by that", DisableDefaultText: true},
 			&cli.IntFlag{Name: "sessions", Usage: "`N` agent sessions side by side", DefaultText: "64"},
 			&cli.DurationFlag{Name: "max-think", Usage: "`DURATION` that an agent session thinks at most, for recorded ones contain nights; 0 for as recorded"},
 			&cli.IntFlag{Name: "limit", Usage: "`N` requests at most, in whole sessions; 0 for all"},
@@ -67,7 +69,7 @@ func simulateCommand() *cli.Command {
 			s := &simulateSettings{
 				file: c.String("trace"), workload: c.String("workload"), policies: c.StringSlice("policy"),
 				nodes: c.Int("nodes"), backends: c.Int("backends"), profile: c.String("profile"), speed: c.Float64("speed"),
-				seed: c.Uint64("seed"), delay: c.Duration("delay"), sharing: c.String("sharing"),
+				seed: c.Uint64("seed"), delay: c.Duration("delay"), sharing: c.String("sharing"), precise: c.Bool("precise"),
 				sessions: c.Int("sessions"), maxThink: c.Duration("max-think"), limit: c.Int("limit"),
 			}
 			if err := s.check(); err != nil {
@@ -138,7 +140,7 @@ func (s *simulateSettings) config(policy string) (sim.Config, error) {
 	profile, err := engine.ProfileNamed(s.profile)
 	return sim.Config{
 		Policy: policy, Nodes: s.nodes, Backends: s.backends, Profile: profile, Seed: s.seed, Delay: s.delay,
-		Sharing: sharings[s.sharing],
+		Sharing: sharings[s.sharing], Precise: s.precise,
 	}, err
 }
 

@@ -1,4 +1,4 @@
-package reader
+package readers
 
 import (
 	"cmp"
@@ -27,7 +27,8 @@ type reading struct {
 type follower struct {
 	*feed.Feed
 	rank   int
-	source *kvindex.Source
+	replay bool
+	source Source
 }
 
 // run reads until ctx ends: first where, then what.
@@ -92,7 +93,7 @@ func (g *reading) openOne(spec feed.Spec) (follower, error) {
 		source.Close()
 		return follower{}, err
 	}
-	return follower{f, spec.Rank, source}, nil
+	return follower{f, spec.Rank, spec.Replay != "", source}, nil
 }
 
 // follow runs the feeds until ctx ends; then what they told is forgotten.
@@ -117,11 +118,30 @@ func closeAll(feeds []follower) {
 	}
 }
 
+// tell passes on what is wrong with each feed.
+func (g *reading) tell() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, f := range g.feeds {
+		f.source.SetProblem(cmp.Or(g.problem, f.Status().Problem))
+	}
+}
+
 func (g *reading) expect() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, f := range g.feeds {
 		f.Expect()
+	}
+}
+
+func (g *reading) void() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, f := range g.feeds {
+		if !f.replay {
+			f.Void()
+		}
 	}
 }
 

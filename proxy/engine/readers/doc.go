@@ -1,4 +1,4 @@
-// Package reader reads the KV cache events of every backend that is configured for
+// Package readers reads the KV cache events of every backend that is configured for
 // it: it finds out where they are, opens a source of the index for each rank, and
 // keeps a feed on it for as long as the backend is there.
 //
@@ -8,4 +8,4 @@
 //
 // What can't be found out is tried again, after 1 s and then ever later, up to half a
 // minute, and said in Status meanwhile.
-package reader
+package readers

@@ -1,4 +1,4 @@
-package reader
+package readers
 
 import (
 	"context"
@@ -25,12 +25,22 @@ type Backend struct {
 	Do feed.Do
 }
 
+// Source takes what one rank of a backend holds.
+type Source interface {
+	feed.Sink
+	// SetProblem says why it does not work, empty if it does.
+	SetProblem(problem string)
+	Stats() kvindex.SourceStats
+	// Close ends it: what it was told is forgotten.
+	Close()
+}
+
 // Config configures a Reader.
 type Config struct {
 	// Fleet lists the backends that are to be read, now.
 	Fleet func() []Backend
-	// Open opens the source of one rank of a backend in the index.
-	Open func(backend string, rank int) (*kvindex.Source, error)
+	// Open opens what takes the events of one rank of a backend.
+	Open func(backend string, rank int) (Source, error)
 	// Logger takes what an operator should know; nil for nobody.
 	Logger *slog.Logger
 }
@@ -82,7 +92,8 @@ func (r *Reader) look(ctx context.Context, work *sync.WaitGroup) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for id, b := range wanted {
-		if r.read[id] != nil {
+		if one := r.read[id]; one != nil {
+			one.tell()
 			continue
 		}
 		ctx, cancel := context.WithCancel(ctx)
@@ -123,6 +134,18 @@ func (r *Reader) Expect(backend string) {
 	r.mu.Unlock()
 	if one != nil {
 		one.expect()
+	}
+}
+
+// Void tells that a backend's engine was seen to have restarted. Where there is a
+// replay socket its feed finds out by itself, and exactly; where there is none, it
+// could take the new engine's first batch for the old one's next.
+func (r *Reader) Void(backend string) {
+	r.mu.Lock()
+	one := r.read[backend]
+	r.mu.Unlock()
+	if one != nil {
+		one.void()
 	}
 }
 
