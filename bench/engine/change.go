@@ -35,12 +35,12 @@ type Change struct {
 // the first Submit.
 func (e *Engine) Watch(tell func(at time.Duration, changes []Change)) {
 	e.journal = &journal{tell: tell}
-	e.pool.journal = e.journal
+	e.pool.journal, e.pool.plain = e.journal, false
 }
 
 // KeepCopies has the cache name every copy of a content that was computed more than once, as vLLM's does: each counts as stored
 // and as removed. By default only the first copy has a name. Call it before the first Submit.
-func (e *Engine) KeepCopies() { e.pool.copies = make(map[uint64][]int32) }
+func (e *Engine) KeepCopies() { e.pool.copies, e.pool.plain = make(map[uint64][]int32), false }
 
 // journal collects the changes of a step.
 type journal struct {

@@ -17,7 +17,7 @@ func (c *call) disturbEvents() (any, error) {
 	if err := c.decode(&o); err != nil {
 		return nil, err
 	}
-	p := c.s.publisher
+	p := c.s.publisher.Load()
 	if p == nil {
 		return nil, badRequest("mode", "this server publishes no events: start it with ServerConfig.Events")
 	}

@@ -34,7 +34,7 @@ func newAnnouncer(cfg ServerConfig, e *Engine) *announcer {
 // does who wants to know the addresses first. Whatever the cache changes before is never heard of. Without Events it does nothing.
 func (s *Server) OpenEvents() error {
 	cfg := s.cfg.Events
-	if s.announcer == nil || s.publisher != nil {
+	if s.announcer == nil || s.publisher.Load() != nil {
 		return nil
 	}
 	if _, err := cfg.form(); err != nil {
@@ -46,26 +46,28 @@ func (s *Server) OpenEvents() error {
 	if err != nil {
 		return fmt.Errorf("open event sockets: %w", err)
 	}
-	s.publisher = p
+	s.publisher.Store(p)
 	s.driver.inspect(func(*Engine) { s.announcer.send = p.Publish })
 	return nil
 }
 
 // closeEvents ends the announcements. The driver has stopped; a handler may still bring the engine up to date.
 func (s *Server) closeEvents() {
-	if s.publisher == nil {
+	p := s.publisher.Load()
+	if p == nil {
 		return
 	}
 	s.driver.inspect(func(*Engine) { s.announcer.send = nil })
-	_ = s.publisher.Close() // its listeners were open
+	_ = p.Close() // its listeners were open
 }
 
 // EventSockets returns the addresses behind Events' endpoints, ports filled in; empty before OpenEvents, and where there is none.
 func (s *Server) EventSockets() (endpoint, replay string) {
-	if s.publisher == nil {
+	p := s.publisher.Load()
+	if p == nil {
 		return "", ""
 	}
-	return s.publisher.Endpoint(), s.publisher.ReplayEndpoint()
+	return p.Endpoint(), p.ReplayEndpoint()
 }
 
 // eventSource is one rank's entry of GET /kv_event_sources.

@@ -134,8 +134,8 @@ func (s *Server) state() (st State) {
 			st.Batches = s.announcer.batches
 		}
 	})
-	if s.publisher != nil {
-		st.Subscribers = s.publisher.Subscribers()
+	if p := s.publisher.Load(); p != nil {
+		st.Subscribers = p.Subscribers()
 	}
 	return st
 }

@@ -26,12 +26,13 @@ type pool struct {
 	held   int // blocks with refs > 0
 	lru    int // idle cached blocks
 
+	plain   bool               // neither of the two: evicting is what a long simulation does most
 	copies  map[uint64][]int32 // further blocks of the same content, oldest first; nil: they have no name
 	journal *journal           // nil: nobody watches
 }
 
 func newPool(size int) *pool {
-	return &pool{size: size, spare: none, oldest: none, newest: none}
+	return &pool{size: size, spare: none, oldest: none, newest: none, plain: true}
 }
 
 // free is how many blocks can be taken now, evicting whatever is idle.
@@ -94,11 +95,15 @@ func (p *pool) pick() int32 {
 	}
 	i := p.oldest
 	p.unlink(i)
-	p.evict(i)
+	if p.plain {
+		p.byHash.remove(p.blocks[i].hash)
+	} else {
+		p.evict(i)
+	}
 	return i
 }
 
-// evict takes a block's name away.
+// evict takes a block's name away where someone watches or a content may have several blocks.
 func (p *pool) evict(i int32) {
 	hash := p.blocks[i].hash
 	if len(p.copies) == 0 || !p.evictCopy(hash, i) {

@@ -199,8 +199,12 @@ func (e *Engine) fill() {
 
 // name makes a full block of s known by its hash.
 func (e *Engine) name(s *seq, i int) {
-	promptBlocks := s.PromptTokens / e.p.BlockTokens
-	if h, ok := s.hash(i, promptBlocks); ok && e.pool.register(s.held[i], h) && e.journal != nil {
-		e.journal.stored(s, i, promptBlocks)
+	h, ok := s.hash(i, s.PromptTokens/e.p.BlockTokens)
+	switch {
+	case !ok:
+	case e.journal == nil:
+		e.pool.register(s.held[i], h)
+	case e.pool.register(s.held[i], h):
+		e.journal.stored(s, i, s.PromptTokens/e.p.BlockTokens)
 	}
 }

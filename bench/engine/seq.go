@@ -60,9 +60,15 @@ func (s *seq) names(i, promptBlocks int) (list []uint64, place int) {
 
 // hash returns the name of block i, if it has one.
 func (s *seq) hash(i, promptBlocks int) (uint64, bool) {
-	list, k := s.names(i, promptBlocks)
-	if k >= len(list) {
+	if i < promptBlocks {
+		return at(s.Blocks, i)
+	}
+	return at(s.OutputBlocks, i-promptBlocks)
+}
+
+func at(list []uint64, i int) (uint64, bool) {
+	if i >= len(list) {
 		return 0, false
 	}
-	return list[k], true
+	return list[i], true
 }

@@ -71,8 +71,8 @@ type Server struct {
 	ids        atomic.Uint64
 	born       time.Time
 	endings    endings
-	announcer  *announcer         // nil: events are off
-	publisher  *publish.Publisher // nil: not open
+	announcer  *announcer                        // nil: events are off
+	publisher  atomic.Pointer[publish.Publisher] // nil: not open
 }
 
 // NewServer returns a server that has not been started.
