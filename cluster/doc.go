@@ -20,6 +20,16 @@
 //     request is routed, as a run: a parent and the new suffix; or the leaf alone
 //     where a chain was refreshed. A request that comes to nothing is retracted.
 //
+// Beside them there is the precise index, where one is given: what engines say that
+// they hold, by source (a rank of a backend). A node that reads a source, by a feed of
+// its own or from an agent, is its teller: it offers it, and each peer that does not
+// read it asks one of those that offer, the first by name that is live, and is told.
+// So each entry travels once to each node, and all have the same. A stream is numbered
+// parts in one order: a copy in pages and the changes meanwhile, then changes, reset
+// where the engine's cache is. A part that is lost costs another copy. What a peer
+// told is forgotten with its link, what an agent described with its own: agents are
+// let in by credential, for the backends that it lists, and are no peers.
+//
 // Every write wakes a process, which costs more than what is written. So news of
 // all kinds gathers for 5 ms and goes together; only questions and answers between
 // a routing node and an owner go at once. A candidate that leads so far that no
@@ -62,13 +72,15 @@
 //   - pump, when there is something to tell;
 //   - tend, which alone changes the fleet of backends;
 //   - two workers a peer: one applies deltas, pages, facts and rosters, one
-//     answers digests. The reader of a link hands over to them what is not small,
+//     answers digests; with a precise index a third one, which applies what is told
+//     of sources. The reader of a link hands over to them what is not small,
 //     so that a reservation never waits behind the block map.
 //
 // Reserve, Release and Learn run on the caller's goroutine. The view (who owns
 // what) is replaced as a whole and read without a lock. Order of locks:
 // Cluster.meeting, Cluster.viewMu, then calls.mu, then peer.mu; the ledger, the block map and the
-// links have their own, taken last.
+// links have their own, taken last. index.mu is taken with none of these held; see index
+// for what comes after it.
 //
 // # Bounds
 //
@@ -81,7 +93,12 @@
 //   - pages under way: 512 KiB; a comparison without a cause fetches at most
 //     16,384 locations, the next one others;
 //   - a question to an owner: its 64 cheapest candidates;
-//   - a peer's list of backends: 16,384.
+//   - a peer's list of backends: 16,384; its offers of sources: as many;
+//   - changes of a source that wait to be told: 512 KiB; beyond, and beyond the lanes'
+//     bounds, the peers get another copy, after 250 ms to 16 s;
+//   - copies under way to a peer: 256 KiB; parts that wait to be applied: 4 MiB a peer;
+//     beyond, they are dropped, counted, and all that it tells is asked for anew;
+//   - agents: 256 links, 4,096 offers each.
 //
 // # What is not promised
 //

@@ -88,6 +88,9 @@ func (f *Feed) Reset() { f.source.Reset() }
 // Source is the source itself, for its figures.
 func (f *Feed) Source() *kvindex.Source { return f.source }
 
+// Stats are the source's figures.
+func (f *Feed) Stats() kvindex.SourceStats { return f.source.Stats() }
+
 // SetLive says whether what is fed is what the engine holds now.
 func (f *Feed) SetLive(on bool) {
 	f.x.mu.Lock()

@@ -162,10 +162,12 @@ type field struct {
 	rng   *rand.Rand
 	now   time.Duration
 	lossy bool
-	nodes []*fieldNode
-	lanes map[laneID][]frameOf
-	order []laneID // what has frames, or had
-	cuts  [][2]string
+	// refuse says which kinds of frames find no room; nil: none.
+	refuse func(kind byte) bool
+	nodes  []*fieldNode
+	lanes  map[laneID][]frameOf
+	order  []laneID // what has frames, or had
+	cuts   [][2]string
 }
 
 type laneID struct {
@@ -189,7 +191,7 @@ type fieldNode struct {
 // Carry implements Surroundings: at times there is no room.
 func (n *fieldNode) Carry(to string, lane link.Lane, kind byte, body []byte) bool {
 	f := n.f
-	if f.lossy && f.rng.IntN(5) == 0 {
+	if f.lossy && f.rng.IntN(5) == 0 || f.refuse != nil && f.refuse(kind) {
 		return false
 	}
 	id := laneID{n.name, to, lane}

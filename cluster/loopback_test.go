@@ -18,6 +18,10 @@ import (
 
 // loopback runs nodes over real sockets, for benchmarks.
 func loopback(b testing.TB, count, backends int) []*testNode {
+	return loopbackWith(b, count, backends, func(*Config) {})
+}
+
+func loopbackWith(b testing.TB, count, backends int, edit func(*Config)) []*testNode {
 	w := &world{rng: rand.New(rand.NewPCG(1, 2))}
 	var join []string
 	for i := range count {
@@ -32,11 +36,13 @@ func loopback(b testing.TB, count, backends int) []*testNode {
 		n := &testNode{w: w, name: fmt.Sprintf("n%d", i), l: ledger.New(), m: m}
 		n.fleet = &testFleet{n: n, drained: map[string]bool{}, probed: map[string]int{}, slots: map[string]state.Slot{}}
 		epoch := time.Now()
-		n.c, err = New(Config{
+		cfg := Config{
 			Node: n.name, Cluster: "bench", Boot: uint64(i + 1), BlockSize: 512, HashKey: chain.DeriveKey("bench"),
 			Gossip: "127.0.0.1:0", Link: link, Join: join, Ledger: n.l, Map: m, Fleet: n.fleet,
 			Logger: slog.New(slog.DiscardHandler), Now: func() time.Duration { return time.Since(epoch) }, Rand: rand.Uint64,
-		})
+		}
+		edit(&cfg)
+		n.c, err = New(cfg)
 		if err != nil {
 			b.Fatal(err)
 		}

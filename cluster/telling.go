@@ -168,10 +168,14 @@ func (s *tells) settle(t *telling) {
 	delete(s.due, t)
 }
 
+// maxGone bounds what waits to be said to be gone, or a peer could ask for ever more
+// of what there never was.
+const maxGone = 1 << 16
+
 func (s *tells) goneAgain(gone []wire.SourceID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.on {
+	if s.on && len(s.gone) < maxGone {
 		s.gone = append(s.gone, gone...)
 	}
 }
