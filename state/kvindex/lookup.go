@@ -66,8 +66,7 @@ func (x *Index) followNamed(p *Prompt, r *Result, f *family, blocks int) {
 }
 
 // walkBatch walks along at most lookupBatch blocks; false where nobody holds the
-// last. It takes the locks of their shards in order, then asks for the memory of all
-// homes before it needs any.
+// last. It takes the locks of their shards in order.
 func (x *Index) walkBatch(r *Result, keys []uint64) bool {
 	var locked [1 << maxShardBits / 64]uint64
 	for _, key := range keys {
@@ -77,18 +76,35 @@ func (x *Index) walkBatch(r *Result, keys []uint64) bool {
 	x.lock(&locked)
 	defer x.unlock(&locked)
 	var places [lookupBatch]uint64
-	for i, key := range keys {
+	found := x.locate(keys, &places, &r.walk)
+	for i, key := range keys[:found] {
 		t, hash := &x.shards[key>>(64-x.shardBits)].table, x.turn(key)
-		places[i] = t.home(hash)
-		r.walk.touched += t.hashAt(places[i])
-	}
-	for i, key := range keys {
-		t, hash := &x.shards[key>>(64-x.shardBits)].table, x.turn(key)
-		if !r.walk.gather(t, places[i], hash) || !r.walk.step(r) {
+		r.walk.gather(t, places[i], hash)
+		if !r.walk.step(r) {
 			return false
 		}
 	}
-	return true
+	return found == len(keys)
+}
+
+// locate finds the heads of blocks, as far as there is one for each. Most of the
+// time it is waiting for memory, so it asks for that of all blocks before it
+// needs any.
+func (x *Index) locate(keys []uint64, places *[lookupBatch]uint64, w *walk) (found int) {
+	for i, key := range keys {
+		t := &x.shards[key>>(64-x.shardBits)].table
+		places[i] = t.home(x.turn(key))
+		c, at := t.at(places[i])
+		w.touched += c.hash[at] + c.hash[min(at+8, chunkMask)] + c.val[at]
+	}
+	for i, key := range keys {
+		t, ok := &x.shards[key>>(64-x.shardBits)].table, false
+		if places[i], ok = t.findFrom(places[i], x.turn(key)); !ok {
+			return i
+		}
+		w.touched += *t.val(places[i])
+	}
+	return len(keys)
 }
 
 func (x *Index) lock(shards *[1 << maxShardBits / 64]uint64) {

@@ -63,18 +63,13 @@ type shard struct {
 // holdBy changes the tiers in which a source holds a block to before&keep | add,
 // under the lock. ok is false where there is no memory to add it.
 func (s *shard) holdBy(hash uint64, n number, keep, add uint8, sample uint64) (before, after uint8, ok bool) {
-	if add != 0 && !s.table.reserve() {
-		// Full; but a holder that is there already needs no room.
-		if place, _ := s.locate(hash, n); place == nowhere {
-			return 0, 0, false
-		}
-	}
-	place, end := s.locate(hash, n)
+	room := add == 0 || s.table.reserve()
+	place, end, known := s.locate(hash, n)
 	if place == nowhere {
-		if add == 0 {
-			return 0, 0, true
+		if add == 0 || !room {
+			return 0, 0, room
 		}
-		return 0, add, s.enter(end, hash, n, add, sample)
+		return 0, add, s.enter(end, hash, n, add, sample, known)
 	}
 	v := s.table.val(place)
 	if *v&headBit != 0 {
@@ -100,28 +95,27 @@ func (s *shard) holdBy(hash uint64, n number, keep, add uint8, sample uint64) (b
 // nowhere is no place of a table.
 const nowhere = 1<<64 - 1
 
-// locate returns the entry that a source has, or has room in, or nowhere; end is the place
-// after the block's last entry.
-func (s *shard) locate(hash uint64, n number) (place, end uint64) {
+// locate returns the entry that a source has, or has room in, or nowhere; end is the
+// place after the block's last entry then. known: the block has a head.
+func (s *shard) locate(hash uint64, n number) (place, end uint64, known bool) {
 	place, ok := s.table.find(hash)
 	if !ok {
-		return nowhere, place
+		return nowhere, place, false
 	}
 	if headSource(*s.table.val(place)) == n {
-		return place, place
+		return place, place, true
 	}
 	for place++; s.table.hashAt(place) == hash; place++ {
 		if groupOf(*s.table.val(place)) == n.group() {
-			return place, place
+			return place, place, true
 		}
 	}
-	return nowhere, place
+	return nowhere, place, true
 }
 
 // enter adds an entry at the end of a block's.
-func (s *shard) enter(end, hash uint64, n number, tiers uint8, sample uint64) bool {
+func (s *shard) enter(end, hash uint64, n number, tiers uint8, sample uint64, known bool) bool {
 	v := headOf(n, tiers, sample)
-	_, known := s.table.find(hash)
 	if known {
 		v = n.group()<<groupAt | uint64(tiers)<<n.shift()
 	}
@@ -159,13 +153,12 @@ func (s *shard) tiers(hash uint64, n number) (tiers uint8, sample uint64) {
 		return 0, 0
 	}
 	sample = sampleOf(*s.table.val(place))
-	found, _ := s.locate(hash, n)
-	if found == nowhere {
+	if place, _, _ = s.locate(hash, n); place == nowhere {
 		return 0, sample
 	}
-	if v := *s.table.val(found); v&headBit != 0 {
+	v := *s.table.val(place)
+	if v&headBit != 0 {
 		return headTiers(v), sample
-	} else {
-		return uint8(v>>n.shift()) & 0xf, sample
 	}
+	return uint8(v>>n.shift()) & 0xf, sample
 }

@@ -145,15 +145,27 @@ func (t *table[V]) insert(place, hash uint64, val V) bool {
 	if !t.own(free) {
 		return false
 	}
-	for c, i := t.at(place); ; c, i = t.at(place) {
-		if place == free {
-			c.hash[i], c.val[i] = hash, val
-			t.n++
-			return true
+	t.shift(place, free)
+	c, i := t.at(place)
+	c.hash[i], c.val[i] = hash, val
+	t.n++
+	return true
+}
+
+// shift moves the entries from a place on one place on, into the empty one.
+func (t *table[V]) shift(place, free uint64) {
+	for free > place {
+		c, i := t.at(free)
+		if i == 0 {
+			d, _ := t.at(free - 1)
+			c.hash[0], c.val[0] = d.hash[chunkMask], d.val[chunkMask]
+			free--
+			continue
 		}
-		c.hash[i], hash = hash, c.hash[i]
-		c.val[i], val = val, c.val[i]
-		place++
+		from := i - min(i, free-place)
+		copy(c.hash[from+1:i+1], c.hash[from:i])
+		copy(c.val[from+1:i+1], c.val[from:i])
+		free -= i - from
 	}
 }
 

@@ -37,20 +37,16 @@ func (w *walk) begin(f *family, numbers int) {
 	}
 }
 
-// gather reads the holders of the next block, under its shard's lock; false where
-// nobody has it.
-func (w *walk) gather(t *table[uint64], place, hash uint64) bool {
-	place, ok := t.findFrom(place, hash)
-	if !ok {
-		return false
-	}
+// gather reads the holders of the next block, whose head is at a place, under its
+// shard's lock.
+func (w *walk) gather(t *table[uint64], place, hash uint64) {
 	v := *t.val(place)
 	n := headSource(v)
 	w.have(n.group(), uint64(headTiers(v))<<n.shift())
 	for place++; ; place++ {
 		c, i := t.at(place)
 		if c.hash[i] != hash {
-			return true
+			return
 		}
 		v := c.val[i]
 		w.have(groupOf(v), v&groupTiers)
