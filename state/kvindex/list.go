@@ -46,7 +46,7 @@ func (x *Index) List(f Filter, cursor uint64, limit int, dst []Block) ([]Block, 
 	x.mu.Lock()
 	sources := append([]*Source(nil), x.numbers.holders...)
 	x.mu.Unlock()
-	next := x.scan(cursor, listScan, func(s *shard, hash uint64) bool {
+	next := x.scan(cursor, listScan, 1, func(s *shard, hash uint64) bool {
 		if b, ok := s.block(hash, sources, &f); ok {
 			b.Key = x.keyOf(hash)
 			dst = append(dst, b)

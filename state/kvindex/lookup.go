@@ -102,7 +102,8 @@ func (x *Index) locate(keys []uint64, places *[lookupBatch]uint64, w *walk) (fou
 		if places[i], ok = t.findFrom(places[i], x.turn(key)); !ok {
 			return i
 		}
-		w.touched += *t.val(places[i])
+		c, at := t.at(places[i])
+		w.touched += c.val[at] + c.val[min(at+8, chunkMask)]
 	}
 	return len(keys)
 }

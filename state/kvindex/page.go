@@ -63,7 +63,7 @@ func (s *Source) pageOne(key uint64, dst []Held) []Held {
 // pageKeyed finds what a source holds among all blocks: one that is fed in keys has
 // no list of its own.
 func (x *Index) pageKeyed(n number, cursor uint64, limit int, dst []Held) ([]Held, uint64) {
-	return dst, x.scan(cursor, pagePiece, func(s *shard, hash uint64) bool {
+	return dst, x.scan(cursor, pagePiece, bite, func(s *shard, hash uint64) bool {
 		if tiers, sample := s.tiers(hash, n); tiers != 0 {
 			dst = append(dst, Held{Key: x.keyOf(hash), Tiers: tiers, Sample: unpackSample(sample)})
 			limit--
@@ -73,13 +73,13 @@ func (x *Index) pageKeyed(n number, cursor uint64, limit int, dst []Held) ([]Hel
 }
 
 // scan goes through at most a number of blocks in the order of keys, from a cursor
-// on, until f, which is called under the block's lock, has enough. It returns where to
-// go on, 0 at the end.
-func (x *Index) scan(cursor uint64, blocks int, f func(s *shard, hash uint64) bool) (next uint64) {
+// on, until f, which is called under the shard's lock, has enough. It returns where to
+// go on, 0 at the end. Each hold of a lock is for a number of blocks.
+func (x *Index) scan(cursor uint64, blocks, hold int, f func(s *shard, hash uint64) bool) (next uint64) {
 	shift := 64 - x.shardBits
 	for at := cursor >> shift; at < uint64(len(x.shards)); at++ {
 		for cursor>>shift == at {
-			last, seen, more := x.shards[at].scan(x.turn(cursor), min(blocks, bite), f)
+			last, seen, more := x.shards[at].scan(x.turn(cursor), min(blocks, hold), f)
 			if seen == 0 {
 				break
 			}

@@ -73,7 +73,9 @@ func (s *shard) holdBy(hash uint64, n number, keep, add uint8, sample uint64) (b
 	}
 	v := s.table.val(place)
 	if *v&headBit != 0 {
-		before = headTiers(*v)
+		if before = headTiers(*v); sampleOf(*v) == 0 {
+			*v |= sample // a store without tokens came first
+		}
 		after = before&keep | add
 		*v = *v&^(0xf<<tiersAt) | uint64(after)<<tiersAt
 		if after == 0 {
