@@ -207,7 +207,6 @@ var benchRun = run(rand.New(rand.NewPCG(1, 1)), 100_000)
 
 // benchTell has 100,000 blocks told, and waits until they are known.
 func benchTell(b *testing.B, nodes []*testNode, feed *Feed, copied bool) {
-	id := feed.place.id
 	known := func(n int) {
 		for end := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
 			list := nodes[1].c.index.status()
@@ -219,8 +218,13 @@ func benchTell(b *testing.B, nodes []*testNode, feed *Feed, copied bool) {
 			}
 		}
 	}
+	want := func(on bool) {
+		nodes[1].c.peers.get("n0").send(link.Deltas, wire.KVWant, wire.AppendWant(nil, feed.place.id, on))
+	}
+	known(0)
 	if copied { // nobody is told while it fills
-		nodes[1].c.peers.get("n0").send(link.Deltas, wire.KVWant, wire.AppendWant(nil, id, false))
+		b.StopTimer()
+		want(false)
 		time.Sleep(20 * time.Millisecond)
 	}
 	s := benchRun
@@ -235,9 +239,9 @@ func benchTell(b *testing.B, nodes []*testNode, feed *Feed, copied bool) {
 		}
 	}
 	if copied {
-		nodes[1].c.peers.get("n0").send(link.Deltas, wire.KVWant, wire.AppendWant(nil, id, true))
+		b.StartTimer()
+		want(true)
 	}
-	known(len(s.Hashes))
+	known(feed.Stats().Blocks)
 	feed.Reset()
-	known(0)
 }
