@@ -9,10 +9,19 @@ const resizeBatch = 64
 func (t *table[V]) reserve() bool {
 	for (t.n+1)*64 > t.room*growLoad {
 		if !t.grow() {
-			return (t.n+1)*64 <= t.room*fullLoad
+			return (t.n+1)*64 <= min(t.room*fullLoad, t.dense()*denseLoad)
 		}
 	}
 	return true
+}
+
+// dense is how many places the whole table would have if all of it were as little
+// spread out as the least is.
+func (t *table[V]) dense() int {
+	if t.f == 0 {
+		return int(t.b)
+	}
+	return int(t.a)
 }
 
 // settle gives some places back where the table has far too many, and tells whether

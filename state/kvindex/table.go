@@ -7,6 +7,7 @@ import "math/bits"
 const (
 	growLoad   = 53 // 0.83: a table grows beyond it
 	fullLoad   = 56 // 0.88: without memory to grow it is full here
+	denseLoad  = 60 // 0.94: or where the part that is least spread out is so full
 	shrinkLoad = 36 // 0.56
 	cyclePart  = 8  // a cycle grows by one eighth
 	minPlaces  = 64
