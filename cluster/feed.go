@@ -30,6 +30,7 @@ type Feed struct {
 	// What has changed since the last news. lost says that there was too much of it;
 	// reset that the source held nothing before.
 	batch     []byte
+	cuts      []int // where the batch may be parted
 	blockSize int
 	reset     bool
 	lost      bool
@@ -179,15 +180,13 @@ func (f *Feed) gather(blockSize int, changes []kvindex.Held, reset bool) {
 	}
 	f.mu.Lock()
 	if reset {
-		f.batch, f.lost, f.reset = f.batch[:0], false, true
+		f.batch, f.cuts, f.lost, f.reset = f.batch[:0], nil, false, true
 	}
 	if f.blockSize = blockSize; len(f.batch)+maxHeld*len(changes) > sourceBytes {
-		f.batch, f.lost = f.batch[:0], true
+		f.batch, f.cuts, f.lost = f.batch[:0], nil, true
 	}
 	if !f.lost {
-		for i := range changes {
-			f.batch = wire.AppendHeld(f.batch, &changes[i])
-		}
+		f.append(changes)
 	}
 	full := len(f.batch) >= flushBytes
 	list := !f.listed && !f.ended
@@ -202,6 +201,19 @@ func (f *Feed) gather(blockSize int, changes []kvindex.Held, reset bool) {
 	}
 }
 
+func (f *Feed) append(changes []kvindex.Held) {
+	last := 0
+	if n := len(f.cuts); n > 0 {
+		last = f.cuts[n-1]
+	}
+	for i := range changes {
+		if f.batch = wire.AppendHeld(f.batch, &changes[i]); len(f.batch)-last >= pageBytes {
+			last = len(f.batch)
+			f.cuts = append(f.cuts, last)
+		}
+	}
+}
+
 // maxHeld is the most that one block takes on the wire.
 const maxHeld = 8 + 1 + 5 + 5
 
@@ -209,6 +221,7 @@ const maxHeld = 8 + 1 + 5 + 5
 type feedNews struct {
 	f         *Feed
 	batch     []byte
+	cuts      []int
 	blockSize int
 	reset     bool
 	lost      bool
@@ -217,8 +230,8 @@ type feedNews struct {
 func (f *Feed) take() feedNews {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	n := feedNews{f: f, batch: f.batch, blockSize: f.blockSize, reset: f.reset, lost: f.lost}
-	f.batch, f.reset, f.lost, f.listed = nil, false, false, false
+	n := feedNews{f: f, batch: f.batch, cuts: f.cuts, blockSize: f.blockSize, reset: f.reset, lost: f.lost}
+	f.batch, f.cuts, f.reset, f.lost, f.listed = nil, nil, false, false, false
 	return n
 }
 

@@ -34,7 +34,7 @@ func pair(t *testing.T) (f *field, e *truth, feed *Feed) {
 
 func TestGoodbyeOfASourceIsSaidUntilItIsTaken(t *testing.T) {
 	f, e, feed := pair(t)
-	f.refuse = func(kind byte) bool { return kind == wire.KVOffer }
+	f.refuse = func(kind byte, _ []byte) bool { return kind == wire.KVOffer }
 	feed.Close()
 	f.pass(time.Second, 1000)
 	f.refuse = nil
@@ -47,7 +47,7 @@ func TestGoodbyeOfASourceIsSaidUntilItIsTaken(t *testing.T) {
 func TestOldNodesAreToldOffersAndNothingElse(t *testing.T) {
 	f := newField(t, 1, 2, 1)
 	sent := make(map[byte]int)
-	f.refuse = func(kind byte) bool { sent[kind]++; return false }
+	f.refuse = func(kind byte, _ []byte) bool { sent[kind]++; return false }
 	f.nodes[1].index = nil // as one that knows no precise index
 	feed, err := f.nodes[0].Feed("b0", 0, "m")
 	if err != nil {
@@ -67,6 +67,13 @@ func TestOldNodesAreToldOffersAndNothingElse(t *testing.T) {
 
 func TestBurstBeyondTheBoundCostsOneCopy(t *testing.T) {
 	f, e, feed := pair(t)
+	longest := 0
+	f.refuse = func(kind byte, body []byte) bool {
+		if kind == wire.KVPart {
+			longest = max(longest, len(body))
+		}
+		return false
+	}
 	for range 40 {
 		s := run(f.rng, 1000)
 		e.runs[s.Hashes[0]] = s
@@ -81,6 +88,18 @@ func TestBurstBeyondTheBoundCostsOneCopy(t *testing.T) {
 	}
 	if got := valueOf(f.nodes[0].metrics.index.copies.overflow); got != 1 {
 		t.Errorf("%v copies for an overflow, want 1", got)
+	}
+	for range 10 {
+		s := run(f.rng, 1000)
+		e.runs[s.Hashes[0]] = s
+		feed.Store(s)
+	}
+	f.pass(time.Second, 1000)
+	if why := e.agrees(f.nodes[1].Cluster, true); why != "" {
+		t.Error(why)
+	}
+	if longest > 16<<10 {
+		t.Errorf("a part of %d bytes is sent: what is urgent waits for it", longest)
 	}
 }
 

@@ -163,7 +163,7 @@ type field struct {
 	now   time.Duration
 	lossy bool
 	// refuse says which kinds of frames find no room; nil: none.
-	refuse func(kind byte) bool
+	refuse func(kind byte, body []byte) bool
 	nodes  []*fieldNode
 	lanes  map[laneID][]frameOf
 	order  []laneID // what has frames, or had
@@ -191,7 +191,7 @@ type fieldNode struct {
 // Carry implements Surroundings: at times there is no room.
 func (n *fieldNode) Carry(to string, lane link.Lane, kind byte, body []byte) bool {
 	f := n.f
-	if f.lossy && f.rng.IntN(5) == 0 || f.refuse != nil && f.refuse(kind) {
+	if f.lossy && f.rng.IntN(5) == 0 || f.refuse != nil && f.refuse(kind, body) {
 		return false
 	}
 	id := laneID{n.name, to, lane}

@@ -296,7 +296,8 @@ func (x *index) tellSources(p *peer, all []feedNews, turn *int) {
 	}
 }
 
-// tellChanges sends one batch of changes.
+// tellChanges sends one batch of changes, in parts that are not so long that what is
+// urgent would wait for one.
 func (x *index) tellChanges(p *peer, t *telling, n *feedNews) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -304,12 +305,17 @@ func (x *index) tellChanges(p *peer, t *telling, n *feedNews) {
 		return
 	}
 	sent := !n.lost
-	if sent {
-		part := wire.Part{Reset: n.reset, BlockSize: n.blockSize}
-		if n.reset && t.copying { // what is told from here on is all there is
+	for from, i := 0, 0; sent && (i == 0 || from < len(n.batch)); i++ {
+		part := wire.Part{Reset: n.reset && i == 0, BlockSize: n.blockSize}
+		if part.Reset && t.copying { // what is told from here on is all there is
 			t.copying, part.Last = false, true
 		}
-		sent = t.send(p, &part, n.batch)
+		to := len(n.batch)
+		if i < len(n.cuts) {
+			to = n.cuts[i]
+		}
+		sent = t.send(p, &part, n.batch[from:to])
+		from = to
 	}
 	if sent {
 		x.c.metrics.index.changeBytes.Add(float64(len(n.batch)))
