@@ -41,7 +41,7 @@ type golden struct {
 	SP  []uint32 `json:"sp"`
 }
 
-func eachGolden(t *testing.T, path string, check func(golden)) {
+func eachGolden(t testing.TB, path string, check func(golden)) {
 	t.Helper()
 	f, err := os.Open(path)
 	if err != nil {

@@ -1,7 +1,5 @@
 package tokenizer
 
-import "container/heap"
-
 // mergeLong does what mergeShort does, for words of any length: the symbols are a
 // list linked by index, and a heap has the pairs that merge. A pair in the heap is
 // stale once one of its symbols has changed.
@@ -16,9 +14,11 @@ func (b *bpe) mergeLong(symbols []uint32) int {
 			w.heap = append(w.heap, candidate{v, int32(i)})
 		}
 	}
-	heap.Init(&w.heap)
+	for i := len(w.heap)/2 - 1; i >= 0; i-- {
+		w.heap.down(i)
+	}
 	for len(w.heap) > 0 {
-		w.apply(heap.Pop(&w.heap).(candidate))
+		w.apply(w.heap.pop())
 	}
 	n := 0
 	for i := int32(0); i >= 0; i = w.next[i] {
@@ -58,7 +58,7 @@ func (w *longWord) apply(c candidate) {
 
 func (w *longWord) push(i, j int32) {
 	if v := w.bpe.merges.get(w.symbols[i], w.symbols[j]); v != noPair {
-		heap.Push(&w.heap, candidate{v, i})
+		w.heap.push(candidate{v, i})
 	}
 }
 
@@ -68,17 +68,49 @@ type candidate struct {
 	at    int32
 }
 
-// candidates is a heap: the lowest rank first, of equals the leftmost.
+// candidates is a heap: the lowest rank first, of equals the leftmost. The standard
+// library's would allocate for each candidate.
 type candidates []candidate
 
-func (c candidates) Len() int { return len(c) }
-func (c candidates) Less(i, j int) bool {
+func (c candidates) less(i, j int) bool {
 	return c[i].value < c[j].value || c[i].value == c[j].value && c[i].at < c[j].at
 }
-func (c candidates) Swap(i, j int) { c[i], c[j] = c[j], c[i] }
-func (c *candidates) Push(x any)   { *c = append(*c, x.(candidate)) }
-func (c *candidates) Pop() any {
-	last := (*c)[len(*c)-1]
-	*c = (*c)[:len(*c)-1]
-	return last
+
+func (c *candidates) push(x candidate) {
+	*c = append(*c, x)
+	h := *c
+	for i := len(h) - 1; i > 0; {
+		parent := (i - 1) / 2
+		if !h.less(i, parent) {
+			return
+		}
+		h[i], h[parent] = h[parent], h[i]
+		i = parent
+	}
+}
+
+func (c *candidates) pop() candidate {
+	h := *c
+	first, last := h[0], len(h)-1
+	h[0] = h[last]
+	*c = h[:last]
+	(*c).down(0)
+	return first
+}
+
+func (c candidates) down(i int) {
+	for {
+		child := 2*i + 1
+		if child >= len(c) {
+			return
+		}
+		if child+1 < len(c) && c.less(child+1, child) {
+			child++
+		}
+		if !c.less(child, i) {
+			return
+		}
+		c[i], c[child] = c[child], c[i]
+		i = child
+	}
 }

@@ -99,3 +99,6 @@ func (e *encoding) split(piece string, n int) {
 		e.err = err
 	}
 }
+
+// Special are the tokens that addSpecial adds.
+func (t *Tokenizer) Special() []uint32 { return append(append([]uint32(nil), t.before...), t.after...) }

@@ -12,8 +12,8 @@ const (
 	// MaxOutput is how long a rendering, or any string on the way to it, may be in bytes.
 	MaxOutput = 64 << 20
 	// MaxSteps bounds statements, calls and turns of loops, and long copies by their
-	// length: about a second of work.
-	MaxSteps = 10_000_000
+	// length: one to three seconds of work.
+	MaxSteps = 2_000_000
 	// maxDepth bounds calls within calls.
 	maxDepth = 200
 	// stepBytes is how many copied bytes count as one step.

@@ -66,7 +66,7 @@ func globalRange(f *frame, a arguments) Value {
 		}
 		l.Items = append(l.Items, i)
 	}
-	f.run.step(len(l.Items) / 16)
+	f.run.step(len(l.Items))
 	return l
 }
 

@@ -22,7 +22,11 @@ type golden struct {
 // clock is when the golden files were made, for them.
 func clock() time.Time { return time.Date(2026, 11, 9, 7, 5, 3, 0, time.UTC) }
 
-func eachGolden(t *testing.T, path string, check func(g golden)) {
+func eachGoldenSource(t testing.TB, add func(string)) {
+	eachGolden(t, "testdata/python.jsonl", func(g golden) { add(g.Source) })
+}
+
+func eachGolden(t testing.TB, path string, check func(g golden)) {
 	t.Helper()
 	f, err := os.Open(path)
 	if err != nil {
@@ -82,21 +86,28 @@ func TestRealTemplatesRenderAsInPython(t *testing.T) {
 	if path == "" {
 		t.Skip("KVCA_TEMPLATES_GOLD names no file")
 	}
+	checkGolden(t, path)
+}
+
+func TestRendersAsPythonDoes(t *testing.T) { checkGolden(t, "testdata/python.jsonl") }
+
+func checkGolden(t *testing.T, path string) {
+	t.Helper()
 	var same, differ, refused, lenient, raised int
 	eachGolden(t, path, func(g golden) {
 		out, err := g.render(t)
 		switch {
 		case g.Out == nil && err == nil:
 			lenient++
-			t.Errorf("%s %s: rendered, where Python raised %s", g.Template, g.Case, g.Err+g.Compile)
+			t.Errorf("%s %s%s: rendered %q, where Python raised %s", g.Template, g.Case, g.Source, out, g.Err+g.Compile)
 		case g.Out == nil:
 			raised++
 		case err != nil:
 			refused++
-			t.Errorf("%s %s: %v", g.Template, g.Case, err)
+			t.Errorf("%s %s%s: %v", g.Template, g.Case, g.Source, err)
 		case out != *g.Out:
 			differ++
-			t.Errorf("%s %s:\n got %.3000q\nwant %.3000q", g.Template, g.Case, out, *g.Out)
+			t.Errorf("%s %s%.80s:\n got %.3000q\nwant %.3000q", g.Template, g.Case, g.Source, out, *g.Out)
 		default:
 			same++
 		}

@@ -8,17 +8,26 @@ import (
 
 // path reads an attribute's name as filters take it: names and numbers with points
 // between.
-func path(name Value) func(v Value) Value {
+func path(name Value) func(v Value) Value { return pathOr(name, nil) }
+
+// pathOr is path with what stands for a member that isn't there, nil for nothing.
+func pathOr(name, otherwise Value) func(v Value) Value {
+	var keys []Value
 	if n, ok := toInt(name); ok {
-		return func(v Value) Value { return item(v, n) }
+		keys = []Value{n}
+	} else {
+		for _, k := range strings.Split(needString(name), ".") {
+			if n, err := strconv.ParseInt(k, 10, 64); err == nil {
+				keys = append(keys, n)
+			} else {
+				keys = append(keys, k)
+			}
+		}
 	}
-	keys := strings.Split(needString(name), ".")
 	return func(v Value) Value {
 		for _, k := range keys {
-			if n, err := strconv.ParseInt(k, 10, 64); err == nil {
-				v = item(v, n)
-			} else {
-				v = item(v, k)
+			if v = item(v, k); otherwise != nil && isUndefined(v) {
+				v = otherwise
 			}
 		}
 		return v
@@ -206,11 +215,10 @@ func filterMap(f *frame, v Value, a arguments) Value {
 	f.run.step(len(items))
 	out := make([]Value, len(items))
 	if name, ok := a.named("attribute"); ok {
-		of, otherwise := path(name), a.or(1, "default", Undefined{"the attribute"})
+		otherwise, _ := a.named("default")
+		of := pathOr(name, otherwise)
 		for i, x := range items {
-			if out[i] = of(x); isUndefined(out[i]) {
-				out[i] = otherwise
-			}
+			out[i] = of(x)
 		}
 		return &List{out, generator}
 	}
