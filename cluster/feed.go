@@ -156,11 +156,12 @@ func (f *Feed) Close() {
 	}
 }
 
-// serves is whether the feed is live, or was, or began, a moment ago.
-func (f *Feed) serves(now time.Duration) bool {
+// serves is whether the feed is live; with grace also whether it was, or began, a
+// moment ago.
+func (f *Feed) serves(now time.Duration, grace bool) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.live || now-f.liveSince < ownGrace
+	return f.live || grace && now-f.liveSince < ownGrace
 }
 
 func (f *Feed) offer() wire.SourceOffer {

@@ -85,8 +85,8 @@ func newIndex(c *Cluster) *index {
 	}
 }
 
-// ownGrace is how long a feed of this node's may be without a connection until a
-// peer is asked for the source.
+// ownGrace is how long a feed of this node's may be down until a peer is asked for the
+// source.
 const ownGrace = 2 * time.Second
 
 // Errors of Feed.
@@ -118,8 +118,8 @@ func (c *Cluster) Feed(backend string, rank int, model string) (*Feed, error) {
 		return fault(errReadYet)
 	}
 	pl := x.place(id)
-	if pl.chosen != nil {
-		x.drop(pl) // chosen again if the feed does not work
+	if pl.chosen != nil && pl.chosen.agent != nil {
+		x.drop(pl) // one source is told by one of the two
 	}
 	f, err := x.openFeed(pl, backend, model, "")
 	if err != nil {
@@ -207,7 +207,9 @@ func (x *index) best(pl *place) *offer {
 	if x.c.backends.of(pl.id.Key) == nil {
 		return nil
 	}
-	own := pl.own != nil && pl.own.serves(x.c.cfg.Now())
+	// A feed that has just begun will be live soon: nobody is asked meanwhile, and
+	// who was asked before is heard until then.
+	own := pl.own != nil && pl.own.serves(x.c.cfg.Now(), pl.chosen == nil)
 	var best *offer
 	for _, o := range pl.offers {
 		if own || o.agent != nil && pl.own != nil || o.peer != nil && o.peer.connected() == nil {

@@ -147,6 +147,13 @@ func TestNodeWhoseOwnFeedIsDownIsToldByAPeer(t *testing.T) {
 		t.Fatal(err)
 	}
 	own.SetProblem("no connection")
+	f.pass(100*time.Millisecond, 1000)
+	if why := e.agrees(f.nodes[1].Cluster, true); why != "" {
+		t.Errorf("while the feed connects: %s", why)
+	}
+	own.SetLive(true)
+	f.pass(100*time.Millisecond, 1000)
+	own.SetLive(false)
 	f.pass(ownGrace+time.Second, 1000)
 	if why := e.agrees(f.nodes[1].Cluster, true); why != "" {
 		t.Error(why)
