@@ -11,8 +11,8 @@ help: ## Print the targets.
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: run
-run: build ## Start three nodes on eight simulated backends and show them at work.
-	bin/kvca demo
+run: build ## Start three nodes on eight simulated backends and show them at work; ARGS=--precise with KV cache events.
+	bin/kvca demo $(ARGS)
 
 .PHONY: build
 build: ## Build bin/kvca, one static binary.

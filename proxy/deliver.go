@@ -212,4 +212,10 @@ func (x *exchange) debugHeader(h http.Header) {
 	h["X-Kvca-Reason"] = []string{string(d.Reason)}
 	h["X-Kvca-Matched-Blocks"] = []string{strconv.Itoa(d.MatchedBlocks)}
 	h["X-Kvca-Chain-Blocks"] = []string{strconv.Itoa(d.ChainBlocks)}
+	if tokens, ok := x.ticket.Predicted(); ok {
+		h["X-Kvca-Predicted-Tokens"] = []string{strconv.FormatInt(tokens, 10)}
+	}
+	if d.Fallback != "" {
+		h["X-Kvca-Fallback"] = []string{d.Fallback}
+	}
 }

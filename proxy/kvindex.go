@@ -33,6 +33,9 @@ type IndexSource struct {
 	Dropped uint64            `json:"dropped"`
 }
 
+// byEvents is a source that this node reads itself.
+const byEvents = "events"
+
 // indexStatus is the index's part of /cluster/status.
 type indexStatus struct {
 	Status   string        `json:"status"` // disabled, learning or live

@@ -26,6 +26,9 @@ func (x *exchange) learnIndex(u usage) {
 // novelTokens are so many that whatever an engine's block size is, some block was new.
 const novelTokens = 512
 
+// unknownBlock is the block size of an engine that has told of no block yet.
+const unknownBlock = 16
+
 // judge takes one prediction and what became of it. One block more or less is no
 // error: it may have come or gone while the request waited.
 func (k *Knowledge) judge(model string, b *router.Backend, q *inquiry, predicted int64, u usage) {
@@ -38,12 +41,12 @@ func (k *Knowledge) judge(model string, b *router.Backend, q *inquiry, predicted
 		return
 	}
 	m, heard := q.held.Of(b.Slot)
-	if !heard || m.BlockSize <= 0 {
+	if !heard {
 		return
 	}
 	k.metrics.predicted.WithLabelValues(b.ID).Add(float64(predicted))
 	k.metrics.reported.WithLabelValues(b.ID).Add(float64(u.cached))
-	block, wrong := int64(m.BlockSize), ""
+	block, wrong := int64(max(m.BlockSize, unknownBlock)), ""
 	switch {
 	case u.cached+block <= predicted:
 		// It has evicted them, and the event was lost or is on its way.

@@ -26,6 +26,7 @@ type demoSettings struct {
 	sessions int
 	profile  string
 	speed    float64
+	precise  bool
 	duration time.Duration // 0 for no end
 	script   demo.Script
 }
@@ -56,6 +57,7 @@ func demoCommand() *cli.Command {
 			&cli.IntFlag{Name: "sessions", Usage: "`N` conversations at a time with each gateway", Value: demoSessions},
 			&cli.StringFlag{Name: "profile", Usage: "`PROFILE` of the backends: 8b, 32b or 70b", Value: "8b"},
 			&cli.Float64Flag{Name: "speed", Usage: "the backends are `X` times as fast as real ones", Value: demoSpeed},
+			&cli.BoolFlag{Name: "precise", Usage: "let the backends publish what they hold, and the cluster go by that", DisableDefaultText: true},
 			&cli.DurationFlag{Name: "duration", Usage: "`DURATION` to end after; 0 for none", DefaultText: "0s"},
 			&cli.Uint64Flag{Name: "seed", Usage: "`SEED` of all that is said", Value: 1},
 		},
@@ -67,7 +69,7 @@ func demoCommand() *cli.Command {
 				listen: c.String("listen"), anyListen: !c.IsSet("listen"),
 				admin: c.String("admin"), anyAdmin: !c.IsSet("admin"),
 				nodes: c.Int("nodes"), backends: c.Int("backends"), sessions: c.Int("sessions"), profile: c.String("profile"),
-				speed: c.Float64("speed"), duration: c.Duration("duration"), script: demo.DefaultScript(demoModel, c.Uint64("seed")),
+				speed: c.Float64("speed"), precise: c.Bool("precise"), duration: c.Duration("duration"), script: demo.DefaultScript(demoModel, c.Uint64("seed")),
 			}
 			if err := d.check(); err != nil {
 				return err

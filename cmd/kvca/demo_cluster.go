@@ -34,6 +34,36 @@ func clusterLines(nodes []*node) string {
 	return b.String()
 }
 
+// indexLine tells what the precise index of a gateway is worth, where it has one.
+func indexLine(nodes []*node) string {
+	held := nodes[0].index.Stats()
+	if held.Sources == 0 {
+		return ""
+	}
+	predicted, reported, fallbacks := 0.0, 0.0, 0.0
+	for _, n := range nodes {
+		predicted += total(n.metrics, "kvca_index_predicted_tokens_total")
+		reported += total(n.metrics, "kvca_index_reported_tokens_total")
+		fallbacks += total(n.metrics, "kvca_index_fallback_total")
+	}
+	return fmt.Sprintf("precise index: %d blocks of %d sources; cached tokens predicted %.0f, reported %.0f; %.0f decisions without it\n",
+		held.Entries, held.Sources, predicted, reported, fallbacks)
+}
+
+// total is the sum of a counter's series.
+func total(from prometheus.Gatherer, name string) (sum float64) {
+	families, _ := from.Gather() // what it can't gather is not shown
+	for _, f := range families {
+		if f.GetName() != name {
+			continue
+		}
+		for _, m := range f.GetMetric() {
+			sum += m.GetCounter().GetValue()
+		}
+	}
+	return sum
+}
+
 // latency adds up a histogram of several registries.
 type latency struct {
 	buckets map[float64]uint64 // cumulative, by upper bound

@@ -54,6 +54,9 @@ func openFleet(d *demoSettings, logs, notes io.Writer) (*demoFleet, error) {
 		d.admin = freeAddress("admin", d.admin, notes)
 	}
 	f := &demoFleet{gateways: []demoGateway{{name: "kvca (cost)"}, {name: "round-robin"}}}
+	if d.precise {
+		f.gateways[0].name = "kvca (precise)"
+	}
 	f.log.Set(slog.LevelWarn)
 	if err := f.open(d, slog.New(slog.NewTextHandler(logs, &slog.HandlerOptions{Level: &f.log}))); err != nil {
 		f.close()
@@ -81,11 +84,16 @@ func (d *demoSettings) member(i int, before []*node) map[string][]string {
 	if i == 0 {
 		given["listen"], given["admin"] = []string{d.listen}, []string{d.admin}
 		given["simulate"] = []string{strconv.Itoa(d.backends)}
+		given["simulate-events"] = []string{strconv.FormatBool(d.precise)}
 		return given
 	}
 	given["join"] = []string{before[0].gossip()}
 	for _, e := range before[0].engines {
-		given["backend"] = append(given["backend"], e.id+"="+e.config().URL)
+		c := e.config()
+		given["backend"] = append(given["backend"], e.id+"="+c.URL)
+		if c.Events != "" {
+			given["events"] = append(given["events"], e.id+"="+c.Events)
+		}
 	}
 	return given
 }

@@ -117,6 +117,6 @@ func (b *board) draw() []demo.Row {
 			fmt.Fprintf(b.screen, "first error of %s: %v\n", r.name, err)
 		}
 	}
-	b.screen.Draw(demo.Table(list) + clusterLines(b.nodes))
+	b.screen.Draw(demo.Table(list) + clusterLines(b.nodes) + indexLine(b.nodes))
 	return list
 }

@@ -135,6 +135,9 @@ func (n *node) assemble() (err error) {
 	if err = n.proxy.RegisterState(n.metrics, n.locations, n.loads); err != nil {
 		return err
 	}
+	if err = n.proxy.RegisterIndex(n.metrics, n.sources); err != nil {
+		return err
+	}
 	if n.peers != nil {
 		if err = n.proxy.RegisterCluster(n.metrics, n.peers); err != nil {
 			return err

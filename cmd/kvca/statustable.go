@@ -36,6 +36,29 @@ type clusterStatus struct {
 		Degraded uint64 `json:"degraded"`
 	} `json:"reservations"`
 	Divergence map[string]int64 `json:"divergence"`
+	Index      struct {
+		Status     string         `json:"status"`
+		Entries    int64          `json:"entries"`
+		Bytes      int64          `json:"bytes"`
+		MaxBytes   int64          `json:"max_bytes"`
+		Sources    []sourceStatus `json:"sources"`
+		Tokenizers []struct {
+			Model   string `json:"model"`
+			Way     string `json:"way"`
+			Problem string `json:"problem"`
+		} `json:"tokenizers"`
+		Distrusted []string `json:"distrusted"`
+	} `json:"index"`
+}
+
+type sourceStatus struct {
+	Backend   string `json:"backend"`
+	Rank      int    `json:"rank"`
+	By        string `json:"by"`
+	State     string `json:"state"`
+	Blocks    int64  `json:"blocks"`
+	BlockSize int    `json:"block_size"`
+	Problem   string `json:"problem"`
 }
 
 type memberStatus struct {
@@ -101,12 +124,33 @@ func writeStatus(out io.Writer, s *clusterStatus) error {
 	for i := range s.Backends {
 		fmt.Fprintln(w, s.Backends[i].row())
 	}
+	writeIndex(w, s)
 	for _, m := range s.Members {
 		if m.Differs != "" {
 			fmt.Fprintf(w, "\n%s has other settings: %s\n", m.Name, m.Differs)
 		}
 	}
 	return w.Flush()
+}
+
+// writeIndex writes what the precise index is told, and by whom; nothing where nobody
+// is to tell it anything.
+func writeIndex(w io.Writer, s *clusterStatus) {
+	x := &s.Index
+	if x.Status == "disabled" || x.Status == "" {
+		return
+	}
+	fmt.Fprintf(w, "\nprecise index\t%s, %d entries, %.1f of %.1f MiB\n", x.Status, x.Entries, mebibytes(x.Bytes), mebibytes(x.MaxBytes))
+	for _, t := range x.Tokenizers {
+		fmt.Fprintf(w, "tokens of %s\t%s\n", t.Model, cmp.Or(t.Way, t.Problem))
+	}
+	for _, model := range x.Distrusted {
+		fmt.Fprintf(w, "tokens of %s\tpredictions did not come true: the block map decides for a while\n", model)
+	}
+	fmt.Fprintln(w, "\nSOURCE\tRANK\tBY\tSTATE\tBLOCKS\tBLOCK SIZE\tPROBLEM")
+	for _, o := range x.Sources {
+		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%d\t%d\t%s\n", o.Backend, o.Rank, o.By, o.State, o.Blocks, o.BlockSize, cmp.Or(o.Problem, "-"))
+	}
 }
 
 // row is a member's line. Distances are told of those that there is a link with.
