@@ -18,13 +18,13 @@
 // # Data
 //
 // There are two kinds of table, both of the same make (table): open addressing
-// with entries in the order of their hashes, which grows and shrinks by a place at
+// with entries in the order of their hashes, which grows and shrinks by 64 places at
 // a time, so its load is the same at all times and no lock is held for a whole
-// rehash. Memory comes in chunks of 512 entries that count against one bound.
+// rehash. Memory comes in chunks of 256 entries that count against one bound.
 //
 //   - Of each source: the engine's hash -> key and copies in each tier, 20 bytes.
 //     Only its feeder needs it. Peers' sources, told in keys, have none.
-//   - The blocks: key -> holders, 16 bytes an entry, in up to 256 shards by
+//   - The blocks: key -> holders, 16 bytes an entry, in up to 128 shards by
 //     the first bits of the key. One entry is one holder and two sample tokens, or 12
 //     sources with neighbouring numbers, 4 bits of tiers each. A prompt that 100
 //     sources hold is followed with 9 words a block.

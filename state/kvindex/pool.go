@@ -6,10 +6,11 @@ import (
 	"unsafe"
 )
 
-// Chunks are small enough that one is zeroed in a fraction of a microsecond, and
-// both kinds fill Go's size classes without waste.
+// Chunks are so small that what a table has not filled of its last ones costs little.
+// They are allocated in pairs: a pair of either kind fills a size class of Go's without
+// waste.
 const (
-	chunkBits = 9
+	chunkBits = 8
 	chunkLen  = 1 << chunkBits
 	chunkMask = chunkLen - 1
 )
@@ -59,8 +60,10 @@ func (p *pool[V]) size() int64 { return int64(unsafe.Sizeof(chunk[V]{})) }
 // prepare makes it likely that the next take allocates nothing: to be called
 // before a lock that lookups need.
 func (p *pool[V]) prepare() {
-	for p.spares.Load() < maxSpare/2 && p.budget.take(p.size()) {
-		p.give(new(chunk[V]))
+	for p.spares.Load() < maxSpare/2 && p.budget.take(2*p.size()) {
+		pair := new([2]chunk[V])
+		p.give(&pair[0])
+		p.give(&pair[1])
 	}
 }
 
@@ -74,10 +77,13 @@ func (p *pool[V]) take() *chunk[V] {
 		p.spares.Store(int32(n - 1))
 		return c
 	}
-	if !p.budget.take(p.size()) {
+	if !p.budget.take(2 * p.size()) {
 		return nil
 	}
-	return new(chunk[V])
+	pair := new([2]chunk[V])
+	p.spare = append(p.spare, &pair[1])
+	p.spares.Store(1)
+	return &pair[0]
 }
 
 // give takes an empty chunk back.

@@ -46,7 +46,7 @@ func checkTable(t failer, tab *table[uint64], want []moved[uint64]) {
 
 func TestTableKeepsOrderWhileItGrowsAndShrinks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		b := &budget{limit: int64(rapid.IntRange(1, 12).Draw(t, "chunks")) * 8192}
+		b := &budget{limit: int64(rapid.IntRange(1, 12).Draw(t, "chunks")) * 4096}
 		p := newPool[uint64](b)
 		tab := newTable(p)
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
@@ -96,7 +96,7 @@ func TestTableKeepsOrderWhileItGrowsAndShrinks(t *testing.T) {
 			}
 		}
 		tab.discard()
-		if n := b.used.Load(); n != int64(len(p.spare))*8192 {
+		if n := b.used.Load(); n != int64(len(p.spare))*p.size() {
 			t.Fatalf("%d bytes are left of an empty table", n)
 		}
 	})
@@ -120,7 +120,7 @@ func TestTableGivesMemoryBackAsItShrinks(t *testing.T) {
 		place, _ := tab.find(h)
 		tab.insert(place, h, 1)
 		hashes = append(hashes, h)
-		if n := len(hashes); n > 20_000 && float64(b.used.Load()-12*8192) > 16/0.82*float64(n) {
+		if n := len(hashes); n > 20_000 && float64(b.used.Load()-14*p.size()) > 16/0.82*float64(n) {
 			t.Fatalf("%d bytes for %d entries", b.used.Load(), n)
 		}
 	}
