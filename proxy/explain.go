@@ -21,16 +21,23 @@ func (a *admin) explain(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (p *Proxy) explain(w http.ResponseWriter, r *http.Request) (*router.Decision, error) {
+// explanation is a decision, and how right the precise index has been about each
+// backend that it covers.
+type explanation struct {
+	router.Decision
+	CachedTokens map[string]cachedRecord `json:"cached_tokens,omitempty"`
+}
+
+func (p *Proxy) explain(w http.ResponseWriter, r *http.Request) (*explanation, error) {
 	path := r.URL.Query().Get("endpoint")
 	if path == "" {
 		path = cbr.Chat.String()
 	}
-	e := p.endpoints[path]
-	if e == nil {
+	endpoint := p.endpoints[path]
+	if endpoint == nil {
 		return nil, badRequest("unknown_endpoint", "There is no endpoint "+quoteShort(path)+": use a path of the client API, such as /v1/completions.", "endpoint")
 	}
-	x := &exchange{p: p, w: w, r: r, endpoint: e}
+	x := &exchange{p: p, w: w, r: r, endpoint: endpoint}
 	x.upload.budget = &p.budget
 	defer x.forget()
 	defer x.dismiss()
@@ -45,5 +52,9 @@ func (p *Proxy) explain(w http.ResponseWriter, r *http.Request) (*router.Decisio
 	if err != nil {
 		return nil, x.upstreamError(err)
 	}
-	return &decision, nil
+	e := &explanation{Decision: decision}
+	if k := p.cfg.Knowledge; k != nil {
+		e.CachedTokens = k.records.all(x.members)
+	}
+	return e, nil
 }

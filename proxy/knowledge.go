@@ -40,6 +40,7 @@ type Knowledge struct {
 	cfg       KnowledgeConfig
 	metrics   *knowledgeMetrics
 	credit    *credit
+	records   records
 	inquiries sync.Pool
 }
 
@@ -59,6 +60,7 @@ func NewKnowledge(c KnowledgeConfig) (*Knowledge, error) {
 		c.Now = func() time.Duration { return time.Since(began) }
 	}
 	k := &Knowledge{cfg: c, credit: newCredit(), metrics: newKnowledgeMetrics(c.Registerer)}
+	k.records.of = make(map[string]*cachedRecord)
 	k.inquiries.New = func() any { return new(inquiry) }
 	return k, nil
 }

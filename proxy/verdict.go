@@ -1,10 +1,63 @@
 package proxy
 
 import (
+	"sync"
 	"time"
 
 	"kvca/router"
 )
+
+// cachedRecord is what the index predicted of one backend's cache, and what came of
+// it. Its names are part of the interface that scripts rely on.
+type cachedRecord struct {
+	// Predicted and Reported are tokens, of answers that report them.
+	Predicted int64 `json:"predicted"`
+	Reported  int64 `json:"reported"`
+	// Answers counts them; of Less the engine had a block less than predicted or more
+	// than that, of More it had more.
+	Answers uint64 `json:"answers"`
+	Less    uint64 `json:"less"`
+	More    uint64 `json:"more"`
+}
+
+// records are by backend, as long as the process lives; backends come from
+// configuration, so they are few.
+type records struct {
+	mu sync.Mutex
+	of map[string]*cachedRecord
+}
+
+func (r *records) add(backend string, predicted, reported int64, wrong string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c := r.of[backend]
+	if c == nil {
+		c = new(cachedRecord)
+		r.of[backend] = c
+	}
+	c.Answers++
+	c.Predicted += predicted
+	c.Reported += reported
+	switch wrong {
+	case "less":
+		c.Less++
+	case "more":
+		c.More++
+	}
+}
+
+// all is a copy of the records of these backends.
+func (r *records) all(backends []*router.Backend) map[string]cachedRecord {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	list := make(map[string]cachedRecord)
+	for _, b := range backends {
+		if c := r.of[b.ID]; c != nil {
+			list[b.ID] = *c
+		}
+	}
+	return list
+}
 
 // learnIndex compares what the index predicted with what the engine reports of the
 // prompt, and corrects it.
@@ -57,6 +110,7 @@ func (k *Knowledge) judge(model string, b *router.Backend, q *inquiry, predicted
 		k.metrics.wrong.WithLabelValues(b.ID, "more").Inc()
 		wrong = "more"
 	}
+	k.records.add(b.ID, predicted, u.cached, wrong)
 	k.verdict(model, wrong != "" && abs64(predicted-u.cached) > block, "engines report other cached tokens than the index predicts",
 		"backend", b.ID, "predicted", predicted, "reported", u.cached)
 }

@@ -238,7 +238,14 @@ func (n *node) testTokenizer(ctx context.Context, model string, engines []prompt
 // peers and agents tell.
 func (n *node) sources() []proxy.IndexSource {
 	var list []proxy.IndexSource
+	scraped := make(map[string]int)
+	for _, b := range n.pool.Status() {
+		scraped[b.ID] = b.BlockTokens
+	}
 	for _, s := range n.reader.Status() {
+		if told, said := s.Held.BlockSize, scraped[s.Backend]; s.Problem == "" && told > 0 && said > 0 && told != said {
+			s.Problem = fmt.Sprintf("its events have blocks of %d tokens, its metrics say %d: right for hybrid models, else the endpoint is another engine's", told, said)
+		}
 		resets := make(map[string]uint64)
 		for reason, count := range s.Feed.Resets {
 			if count > 0 {

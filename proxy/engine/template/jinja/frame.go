@@ -47,14 +47,14 @@ func catch(err *error) {
 // run is one rendering.
 type run struct {
 	out   *strings.Builder
-	steps int
+	steps int // that are left
 	depth int
 	now   func() time.Time
 }
 
 func (r *run) step(n int) {
-	if r.steps += n; r.steps > MaxSteps {
-		fail("more than %d steps", MaxSteps)
+	if r.steps -= n; r.steps < 0 {
+		fail("more steps than the %d of a rendering", MaxSteps)
 	}
 }
 

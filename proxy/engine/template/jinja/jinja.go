@@ -10,6 +10,7 @@ import (
 type Template struct {
 	body     body
 	iterates bool
+	steps    int // of a rendering
 }
 
 // MaxSource is how long a template may be, in bytes.
@@ -23,7 +24,7 @@ func Compile(source string) (t *Template, err error) {
 	}
 	p := &parser{tokens: lex(source)}
 	b := p.body()
-	return &Template{body: b, iterates: p.survey.iteratesContent()}, nil
+	return &Template{body: b, iterates: p.survey.iteratesContent(), steps: MaxSteps}, nil
 }
 
 // IteratesContent is whether the template loops over the parts of a message's
@@ -35,7 +36,7 @@ func (t *Template) IteratesContent() bool { return t.iterates }
 func (t *Template) Render(variables map[string]Value, now func() time.Time) (s string, err error) {
 	defer catch(&err)
 	var out strings.Builder
-	f := &frame{run: &run{out: &out, now: now}}
+	f := &frame{run: &run{out: &out, steps: t.steps, now: now}}
 	for n, v := range variables {
 		f.set(n, v)
 	}
