@@ -325,3 +325,19 @@ func (w *world) checkList(t failer) {
 		t.Fatalf("%d entries are listed, want %d", listed, want)
 	}
 }
+
+// What an engine calls its blocks is told apart by all 64 bits.
+func TestEngineHashesKeepAllTheirBits(t *testing.T) {
+	x, err := New(Config{Key: chain.Key{K0: 1, K1: 2}, MaxBytes: 64 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var low, high uint64
+	for i := range uint64(64) {
+		h := x.mix(i * 0x9e3779b97f4a7c15)
+		low, high = low|h&0xffffffff, high|h>>32
+	}
+	if low != 0xffffffff || high != 0xffffffff {
+		t.Errorf("of 64 mixed hashes some bits are never set: %#x %#x", high, low)
+	}
+}

@@ -3,7 +3,6 @@ package kvindex
 import (
 	"errors"
 	"fmt"
-	"math/bits"
 	"sync"
 	"sync/atomic"
 
@@ -246,5 +245,5 @@ func (x *Index) mix(hash uint64) uint64 {
 	h := hash ^ x.key.K1
 	h = (h ^ h>>32) * 0xd6e8feb86659fd93
 	h = (h ^ h>>32) * 0xd6e8feb86659fd93
-	return never0(h ^ bits.RotateLeft64(h, 32)>>32)
+	return never0(h ^ h>>32)
 }

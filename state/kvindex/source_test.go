@@ -148,12 +148,12 @@ func TestNothingIsTakenAtTheBoundAndMemoryIsUsedAgain(t *testing.T) {
 			x := newIndex(t, MinBytes)
 			r := rand.New(rand.NewPCG(1, 1))
 			first := 0
-			for round := range 6 {
+			for round := range 3 {
 				s := open(t, x, Origin{})
 				var all []uint64
 				err := error(nil)
 				for err == nil {
-					e := stored(r.Uint64(), r.Uint64())
+					e := stored(r.Uint64(), r.Uint64(), r.Uint64(), r.Uint64(), r.Uint64(), r.Uint64())
 					e.Tokens[0] = r.Uint32()
 					if err = s.Store(e); err == nil {
 						all = append(all, e.Hashes...)
