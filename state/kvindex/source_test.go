@@ -406,3 +406,21 @@ func feedWildly(t *testing.T, x *Index, p *Prompt, e *Stored, f int) {
 		s.Page(0, 20, nil)
 	}
 }
+
+func TestEnginesHashesStayApart(t *testing.T) {
+	x := newIndex(t, MinBytes)
+	seen := make(map[uint64]uint64)
+	r := rand.New(rand.NewPCG(5, 5))
+	check := func(hash uint64) {
+		mixed := x.mix(hash)
+		if other, ok := seen[mixed]; ok && other != hash {
+			t.Fatalf("%x and %x are both %x", hash, other, mixed)
+		}
+		seen[mixed] = hash
+	}
+	for i := range uint64(200_000) {
+		check(i)
+		check(i << 32)
+		check(r.Uint64())
+	}
+}
