@@ -45,15 +45,16 @@ class Engine:
 class Turn:
     """One chat completion through the gateway, whole or streamed."""
 
-    def __init__(self, client, messages, stream, max_tokens=24, **more):
+    def __init__(self, client, messages, stream, max_tokens=24, model=MODEL, **more):
         self.backend = self.usage = self.finish = None
         self.text, self.chunks = "", 0
         options = {"stream_options": {"include_usage": True}} if stream else {}
         raw = client.chat.completions.with_raw_response.create(
-            model=MODEL, messages=messages, stream=stream, max_tokens=max_tokens, temperature=0,
+            model=model, messages=messages, stream=stream, max_tokens=max_tokens, temperature=0,
             extra_body={"ignore_eos": True, **more}, **options,
         )
         self.backend = raw.headers["X-KVCA-Backend"]
+        self.predicted, self.fallback = raw.headers.get("X-KVCA-Predicted-Tokens"), raw.headers.get("X-KVCA-Fallback")
         if stream:
             self.read(raw.parse())
         else:

