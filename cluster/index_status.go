@@ -90,14 +90,14 @@ type indexMetrics struct {
 
 func newIndexMetrics(f promauto.Factory) (m indexMetrics) {
 	copies := f.NewCounterVec(prometheus.CounterOpts{
-		Name: "kvca_kv_copies_total", Help: "Copies of sources of the precise index that peers needed, by cause: first (they asked), again (they missed a part), overflow (a part could not be sent).",
+		Name: "kvca_index_copies_total", Help: "Copies of sources of the precise index that peers needed, by cause: first (they asked), again (they missed a part), overflow (a part could not be sent).",
 	}, []string{"cause"})
 	m.copies.first, m.copies.again, m.copies.overflow = copies.WithLabelValues("first"), copies.WithLabelValues("again"), copies.WithLabelValues("overflow")
 	bytes := f.NewCounterVec(prometheus.CounterOpts{
-		Name: "kvca_kv_told_bytes_total", Help: "Bytes of blocks that peers were told, once for each peer, by kind: copy, changes.",
+		Name: "kvca_index_told_bytes_total", Help: "Bytes of blocks that peers were told, once for each peer, by kind: copy, changes.",
 	}, []string{"kind"})
 	m.copyBytes, m.changeBytes = bytes.WithLabelValues("copy"), bytes.WithLabelValues("changes")
-	m.gaps = f.NewCounter(prometheus.CounterOpts{Name: "kvca_kv_gaps_total", Help: "Gaps found in what peers and agents tell of sources: each needs another copy."})
+	m.gaps = f.NewCounter(prometheus.CounterOpts{Name: "kvca_index_gaps_total", Help: "Gaps found in what peers and agents tell of sources: each needs another copy."})
 	m.agents = f.NewGauge(prometheus.GaugeOpts{Name: "kvca_agents", Help: "Agents that are linked with this node."})
 	m.dropped = f.NewCounterVec(prometheus.CounterOpts{Name: "kvca_agent_dropped_total", Help: "Frames of agents that were dropped, by reason."}, []string{"reason"})
 	for _, reason := range agentDrops {
@@ -115,8 +115,8 @@ type sourceMetrics struct {
 func newSourceMetrics(x *index) *sourceMetrics {
 	return &sourceMetrics{
 		x:       x,
-		sources: prometheus.NewDesc("kvca_kv_sources", "Sources of the precise index, by how this node has them and whether lookups see them.", []string{"via", "state"}, nil),
-		blocks:  prometheus.NewDesc("kvca_kv_source_blocks", "Blocks that all sources hold, by how this node has them.", []string{"via"}, nil),
+		sources: prometheus.NewDesc("kvca_index_sources", "Sources of the precise index, by how this node has them and whether lookups see them.", []string{"via", "state"}, nil),
+		blocks:  prometheus.NewDesc("kvca_index_source_blocks", "Blocks that all sources hold, by how this node has them.", []string{"via"}, nil),
 	}
 }
 

@@ -112,17 +112,11 @@ func (n *node) openSource(id string, rank int) (readers.Source, error) {
 		return nil, fmt.Errorf("open source of %s: %w", id, backend.ErrUnknown)
 	}
 	if n.peers != nil {
-		f, err := n.peers.Feed(id, rank, model)
-		return sharedSource{f}, err
+		return n.peers.Feed(id, rank, model)
 	}
 	s, err := n.index.Open(kvindex.Origin{Slot: slot, Rank: rank, Model: model})
 	return ownSource{s}, err
 }
-
-// sharedSource is a source that peers are told of.
-type sharedSource struct{ *cluster.Feed }
-
-func (s sharedSource) Stats() kvindex.SourceStats { return s.Source().Stats() }
 
 // ownSource is one of a node that has no peers.
 type ownSource struct{ *kvindex.Source }
