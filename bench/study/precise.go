@@ -5,11 +5,7 @@ import "kvca/bench/report"
 // pressed are the places where caches are short: agents whose sessions grow for
 // hours, and prefixes that take 73 % of the fleet's caches at a rate that it serves.
 func pressed() []Case {
-	list := []Case{}
-	for _, profile := range []string{"8b", "32b", "70b"} {
-		list = append(list, place{"agent", profile}.copes("cost"))
-	}
-	return append(list, ladder73(10), ladder73(14))
+	return []Case{place{"agent", "8b"}.copes("cost"), place{"agent", "70b"}.copes("cost"), ladder73(10), ladder73(14)}
 }
 
 func ladder73(rate float64) Case {
@@ -38,7 +34,10 @@ func precise() Experiment {
 	}
 	for _, c := range pressed() {
 		e.Cases = append(e.Cases, c, c.informedAs("cost"), c.as("oracle"), c.as("llm-d-precise"))
-		e.Lesser = append(e.Lesser, c.informedAs("weighted"), c.informedAs("two-phase"), c.on(8), c.on(8).informedAs("cost"))
+		e.Lesser = append(e.Lesser, c.informedAs("weighted"), c.informedAs("two-phase"))
+		if c.Source.Workload != "agent" {
+			e.Lesser = append(e.Lesser, c.on(8), c.on(8).informedAs("cost"))
+		}
 	}
 	e.Show = func(page *Page, r *Results) {
 		page.Say("Engines publish each step's changes; every node has them one hop later. The oracle sees the caches themselves, and exact loads. " +
