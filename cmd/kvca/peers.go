@@ -30,6 +30,7 @@ import (
 type peers struct {
 	*cluster.Cluster
 	fleet *fleet
+	link  string // where its links are accepted
 	// watches look at files of secrets until their context ends.
 	watches []func(context.Context)
 	ran     atomic.Bool
@@ -54,6 +55,7 @@ func (n *node) openPeers() error {
 	if err != nil {
 		return taken("link", err)
 	}
+	p.link = l.Addr().String()
 	s := n.settings
 	p.Cluster, err = cluster.New(cluster.Config{
 		Node: s.proxy.Node, Cluster: s.proxy.Cluster, Boot: n.boot, BlockSize: s.router.BlockSize, HashKey: s.proxy.Key,

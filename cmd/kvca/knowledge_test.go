@@ -1,0 +1,154 @@
+package main
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// informed starts that many nodes on backends that publish events; the first reads
+// them, the others too only where they are told to.
+func informedCluster(t *testing.T, count int, all bool) []*running {
+	t.Helper()
+	first := runMember(t, "gw-0", nil, map[string][]string{"simulate-events": {"true"}})
+	nodes := []*running{first}
+	for i := 1; i < count; i++ {
+		flags := map[string][]string{}
+		for _, e := range first.engines {
+			if all {
+				flags["events"] = append(flags["events"], e.id+"="+e.config().Events)
+			}
+		}
+		nodes = append(nodes, runMember(t, "gw-"+strconv.Itoa(i), nodes, flags))
+	}
+	for _, r := range nodes {
+		r.eventually(t, "linked with all", func() bool { return r.meets(count) })
+		r.eventually(t, "told by both engines", func() bool { return r.live(t) == 2 })
+	}
+	return nodes
+}
+
+// live is how many sources of the index are live.
+func (r *running) live(t *testing.T) (n int) {
+	t.Helper()
+	for _, s := range r.status(t).Index.Sources {
+		if s.State == "live" {
+			n++
+		}
+	}
+	return n
+}
+
+// predicts waits until the node predicts cached tokens for a body, and returns them.
+func (r *running) predicts(t *testing.T, body string) (tokens int) {
+	t.Helper()
+	r.eventually(t, "predicting cached tokens", func() bool {
+		resp, _ := r.chat(t, body)
+		tokens, _ = strconv.Atoi(resp.Header.Get("X-KVCA-Predicted-Tokens"))
+		return tokens > 0
+	})
+	return tokens
+}
+
+func TestNodesRouteByWhatEnginesSay(t *testing.T) {
+	for name, all := range map[string]bool{"each node reads": true, "one node reads for all": false} {
+		t.Run(name, func(t *testing.T) {
+			nodes := informedCluster(t, 2, all)
+			body := conversation(4000, false)
+			nodes[0].chat(t, body)
+			for _, r := range nodes {
+				resp, text := r.chat(t, body)
+				if cached := `"cached_tokens":` + strconv.Itoa(r.predicts(t, body)); !strings.Contains(text, cached) {
+					resp, text = r.chat(t, body)
+					if !strings.Contains(text, cached) {
+						t.Errorf("%s predicts %s, the engine says %s (%v)", r.settings.proxy.Node, cached, text, resp.Header)
+					}
+				}
+				if fallback := resp.Header.Get("X-KVCA-Fallback"); fallback != "" && fallback != "deadline" {
+					t.Errorf("fallback %q", fallback)
+				}
+			}
+			by := nodes[1].status(t).Index.Sources[0].By
+			if want := map[bool]string{true: "events", false: "peer gw-0"}[all]; by != want {
+				t.Errorf("gw-1 knows by %q, want %q", by, want)
+			}
+			out, errs, code := kvca(t, "", "status", "--admin", nodes[1].AdminURL())
+			if code != 0 || !strings.Contains(out, "precise index") || !strings.Contains(out, by) {
+				t.Errorf("status: %q, errors %q", out, errs)
+			}
+		})
+	}
+}
+
+func TestAClearedCacheIsForgotten(t *testing.T) {
+	nodes := informedCluster(t, 1, true)
+	r, body := nodes[0], conversation(4000, false)
+	r.chat(t, body)
+	r.predicts(t, body)
+	for _, e := range r.engines {
+		post(t, e.config().URL+"/sim/clear")
+	}
+	// The engine tells it with its next step.
+	other := strings.Replace(body, "hello", "something else", 1)
+	r.eventually(t, "told that the caches are empty", func() bool {
+		r.chat(t, other)
+		return r.status(t).Index.Entries == 0 || r.explained(t, body) == 0
+	})
+}
+
+// explained is how many cached tokens the node would predict.
+func (r *running) explained(t *testing.T, body string) int {
+	t.Helper()
+	out, errs, code := kvca(t, body, "explain", "--admin", r.AdminURL(), "--json")
+	if code != 0 {
+		t.Fatalf("explain: %s", errs)
+	}
+	_, rest, found := strings.Cut(out, `"predicted_cached_tokens": `)
+	if !found {
+		return 0
+	}
+	digits, _, _ := strings.Cut(rest, ",")
+	n, err := strconv.Atoi(strings.TrimSpace(digits))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func TestEventsOfVariablesAreCutAtCommas(t *testing.T) {
+	s, err := resolve(sources{env: func(name string) (string, bool) {
+		v, ok := map[string]string{
+			"KVCA_EVENTS": "a=tcp://h:1,tcp://h:2,b=auto,c=bind:tcp://0.0.0.0:3",
+		}[name]
+		return v, ok
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for id, want := range map[string]string{"a": "tcp://h:1,tcp://h:2", "b": "auto", "c": "bind:tcp://0.0.0.0:3"} {
+		if got := s.index.eventsOf(id, ""); got != want {
+			t.Errorf("%s: %q, want %q", id, got, want)
+		}
+	}
+	if got := s.index.eventsOf("a", "auto"); got != "auto" {
+		t.Errorf("the backend's own counts first, got %q", got)
+	}
+}
+
+func TestIndexOptionsSayWhatIsWrong(t *testing.T) {
+	for flag, cases := range map[string]map[string]string{
+		"events":         {"tcp://h:1": "want ID=ENDPOINT", "a=http://h": "event endpoint", "*=tcp://h:1": "want *=auto", "a=tcp://*:1": "names no host"},
+		"weights":        {"cache=1,tape=2": "names cache, load, tier", "cache=x": "no number", "cache=-1": "from 0 on"},
+		"tier-weights":   {"gpu=2": "between 0 and 1", "tape=1": "names cpu, gpu, remote, ssd"},
+		"guard":          {"32": "REQUESTS,FACTOR", "-1,1": "must not be negative"},
+		"index-fallback": {"m=perhaps": "want one of map, load"},
+		"tokens":         {"both": "want one of auto, engine, local"},
+	} {
+		for value, want := range cases {
+			_, err := resolve(sources{flag: func(o *option) ([]string, bool) { return []string{value}, o.name == flag }})
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("--%s %s: %v, want %q in it", flag, value, err, want)
+			}
+		}
+	}
+}
