@@ -7,7 +7,11 @@ const resizeBatch = 64
 // reserve makes room for one entry more; false where the table is full. Places
 // are others after it.
 func (t *table[V]) reserve() bool {
-	for (t.n+1)*64 > t.room*growLoad {
+	limit := growLoad
+	if t.loose {
+		limit = looseGrowLoad
+	}
+	for (t.n+1)*64 > t.room*limit {
 		if !t.grow() {
 			return (t.n+1)*64 <= min(t.room*fullLoad, t.dense()*denseLoad)
 		}
@@ -27,7 +31,11 @@ func (t *table[V]) dense() int {
 // settle gives some places back where the table has far too many, and tells whether
 // there are more. Places are others after it.
 func (t *table[V]) settle() bool {
-	return t.room > minPlaces && t.n*64 < t.room*shrinkLoad && t.shrink()
+	limit := shrinkLoad
+	if t.loose {
+		limit = looseShrinkLoad
+	}
+	return t.room > minPlaces && t.n*64 < t.room*limit && t.shrink()
 }
 
 // grow spreads out a batch of places; false where there is no memory for it.

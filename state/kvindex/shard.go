@@ -63,6 +63,7 @@ type shard struct {
 // holdBy changes the tiers in which a source holds a block to before&keep | add,
 // under the lock. ok is false where there is no memory to add it.
 func (s *shard) holdBy(hash uint64, n number, keep, add uint8, sample uint64) (before, after uint8, ok bool) {
+	s.table.loose = s.table.n >= looseEntries*s.blocks
 	room := add == 0 || s.table.reserve()
 	place, end, known := s.locate(hash, n)
 	if place == nowhere {
@@ -93,6 +94,11 @@ func (s *shard) holdBy(hash uint64, n number, keep, add uint8, sample uint64) (b
 	}
 	return before, after, true
 }
+
+// looseEntries is how many entries a block has on average from which on the shard's
+// table is looser: a block then has more than as many holders, and even if each had
+// an entry of its own the memory for a holder would not be more than for a single one.
+const looseEntries = 4
 
 // nowhere is no place of a table.
 const nowhere = 1<<64 - 1

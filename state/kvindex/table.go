@@ -9,8 +9,12 @@ const (
 	fullLoad   = 56 // 0.88: without memory to grow it is full here
 	denseLoad  = 60 // 0.94: or where the part that is least spread out is so full
 	shrinkLoad = 36 // 0.56
-	cyclePart  = 8  // a cycle grows by one eighth
-	minPlaces  = 64
+	// Where many entries have the same hash, a search runs past all those of the hashes
+	// before: such a table is looser.
+	looseGrowLoad   = 38 // 0.59
+	looseShrinkLoad = 26 // 0.41
+	cyclePart       = 8  // a cycle grows by one eighth
+	minPlaces       = 64
 )
 
 // table is an open-addressing hash table whose entries lie in the order of their
@@ -32,6 +36,7 @@ type table[V any] struct {
 	a, b, f uint64
 	room    int // places, as far as spread out
 	n       int // entries
+	loose   bool
 	moved   []moved[V]
 }
 
