@@ -26,7 +26,7 @@ class Checks:
             traceback.print_exc()
         finally:
             signal.alarm(0)
-        figure = " ".join(str(figure or "").split()).replace("|", "\\|")[:400]
+        figure = " ".join(str(figure or "").split()).replace("|", "\\|")[:600]
         self.rows.append(f"| {name} | {figure} | {verdict} |")
         print("e2e:", self.rows[-1], file=sys.stderr, flush=True)
         with open(self.path, "w") as f:

@@ -111,7 +111,8 @@ class Node(Process):
         return {s["backend"]: s for s in sorted(self.admin.status()["index"]["sources"], key=lambda s: s["state"] == "live")}
 
     def explain(self, body, endpoint="/v1/chat/completions"):
-        request = urllib.request.Request(f"{self.admin.url}/explain?endpoint={endpoint}", json.dumps(body).encode(), {"Content-Type": "application/json"})
+        url, kind = f"{self.admin.url}/explain?endpoint={endpoint}", {"Content-Type": "application/json"}
+        request = urllib.request.Request(url, json.dumps(body).encode(), kind)
         with urllib.request.urlopen(request, timeout=10) as answer:
             return json.load(answer)
 

@@ -4,6 +4,7 @@ import argparse
 import json
 import os
 import random
+import signal
 import statistics
 import subprocess
 import sys
@@ -17,7 +18,7 @@ import openai
 
 from checks import Checks, fetch, until, want
 from engine import BLOCK, MODEL, TOPICS, Engine, Load, Turn, question
-from node import Node, Process, Wire, ports
+from node import Node, Process, Wire
 
 KINDS = ("plain", "system", "tools", "follow-up", "salted", "ids")
 SEED = 6
@@ -36,7 +37,11 @@ TOOLS = [
             "description": f"Reads the {what} at a station, as the keeper noted it that day, in the unit that is asked for.",
             "parameters": {
                 "type": "object",
-                "properties": {"station": {"type": "string"}, "day": {"type": "integer"}, "unit": {"type": "string", "enum": ["old", "new"]}},
+                "properties": {
+                    "station": {"type": "string"},
+                    "day": {"type": "integer"},
+                    "unit": {"type": "string", "enum": ["old", "new"]},
+                },
                 "required": ["station", "day"],
             },
         },
@@ -50,7 +55,7 @@ def call_of(name, station):
     call = {"id": "call_1", "type": "function", "function": {"name": name, "arguments": json.dumps({"station": station, "day": 7})}}
     return [
         {"role": "assistant", "content": None, "tool_calls": [call]},
-        {"role": "tool", "tool_call_id": "call_1", "content": json.dumps({"value": 1013, "unit": "old", "remarks": "steady, falling towards night"})},
+        {"role": "tool", "tool_call_id": "call_1", "content": '{"value": 1013, "unit": "old", "remarks": "steady, falling towards night"}'},
     ]
 
 
@@ -87,8 +92,9 @@ def chat_body(messages, **more):
 class Talk:
     """Makes the requests of the kinds and keeps what was seen of each."""
 
-    def __init__(self, nodes, seed):
+    def __init__(self, nodes, seed, unheard=()):
         self.nodes, self.random, self.seen, self.lock = nodes, random.Random(seed), [], threading.Lock()
+        self.unheard = unheard  # backends that the index is told nothing of
         self.clients = {n.name: openai.OpenAI(base_url=n.base + "/v1", api_key="none", timeout=60, max_retries=0) for n in nodes}
 
     def pick(self, *of):
@@ -103,7 +109,7 @@ class Talk:
     def note(self, seen):
         with self.lock:
             self.seen.append(seen)
-        if not seen.right:
+        if not seen.right and seen.backend not in self.unheard:
             print(
                 f"e2e: {seen.kind} at {seen.node} on {seen.backend}: predicted {seen.predicted} ({seen.fallback}), reported {seen.reported} "
                 f"of {seen.prompt}: {json.dumps(seen.body)[-160:]}", file=sys.stderr, flush=True,
@@ -169,7 +175,8 @@ class Checked:
             self.wires[n.name] = [Wire(p) for p in self.events["b"]]
         a, b = self.events["a"], {n: ",".join(f"tcp://127.0.0.1:{w.port}" for w in wires) for n, wires in self.wires.items()}
         backends = [f"--backend={e.name}={e.url}" for e in self.engines.values()]
-        n1.run(*backends, f"--events=a=tcp://127.0.0.1:{a[0]},tcp://127.0.0.1:{a[1]}", f"--events=b={b['n1']}", f"--tokenizer={self.args.model}")
+        at = f"tcp://127.0.0.1:{a[0]},tcp://127.0.0.1:{a[1]}"
+        n1.run(*backends, f"--events=a={at}", f"--events=b={b['n1']}", f"--tokenizer={self.args.model}")
         n2.run(*backends, "--events=a=auto", f"--events=b={b['n2']}", "--token-budget=250ms", f"--join=127.0.0.1:{n1.gossip}")
         for n in self.nodes:
             n.ready()
@@ -188,7 +195,10 @@ class Checked:
         want(sizes == {BLOCK}, "block sizes", sizes)
         want(max(took) < 10, took)
         blocks = {n.name: {b: s["blocks"] for b, s in n.sources().items()} for n in self.nodes}
-        return f"live {took[0]:.1f} s and {took[1]:.1f} s after the nodes' start; block size {BLOCK}; blocks from replays {blocks}; n2 found a's by asking it"
+        return (
+            f"live {took[0]:.1f} s and {took[1]:.1f} s after the nodes' start; block size {BLOCK}; blocks from replays {blocks}; "
+            "n2 found a's by asking it"
+        )
 
     def tokenizers(self):
         found = []
@@ -213,7 +223,9 @@ class Checked:
         before = len(self.talk.seen)
         with ThreadPoolExecutor(6) as pool:
             list(pool.map(lambda i: self.talk.conversation(f"together {i}"), range(12)))
-        return self.share(self.talk.seen[before:])
+        figures, seen = self.share(self.talk.seen[before:]), self.talk.seen
+        want(len(seen) >= 200, len(seen), "requests in all")
+        return f"{figures}; in all {self.talk.figures(seen)}, {100 * sum(s.right for s in seen) / len(seen):.1f} %"
 
     def share(self, seen):
         """At least 99 % of what the index says is so. It may say nothing, or know a beginning only: where a renderer is late on a busy
@@ -276,7 +288,7 @@ class Checked:
         return f"{len(seen)} requests predicted right"
 
     def evicted(self):
-        """Strangers fill the cache of a, past the gateway. What they push out of it is known at once: part of a prompt at first, then all."""
+        """Strangers fill the cache of a, past the gateway, until they push a part of a prompt out of it."""
         ids, trail = range(5000, 5000 + 20 * BLOCK + 5), []
         self.direct("a", ids)
         until(lambda: self.believed("a", ids) == 20 * BLOCK, 2, "the prompt is not known")
@@ -291,7 +303,9 @@ class Checked:
                 break
             want(believed, "the prompt went at once:", trail)
         want(trail, "nothing was evicted")
-        return f"after {trail[0][0] + 1} prompts of others {trail[0][1]} of {20 * BLOCK} tokens are believed, by both; {trail[-1]}; {self.right()}"
+        return (
+            f"after {trail[0][0] + 1} prompts of others {trail[0][1]} of {20 * BLOCK} tokens are believed, by both; {trail[-1]}; {self.right()}"
+        )
 
     def settled(self, name, ids):
         """What is believed once it does not change any more for 50 ms."""
@@ -312,14 +326,17 @@ class Checked:
         before = self.believed("a", ids)
         self.direct("a", range(300, 300 + BLOCK + 1))  # the engine tells of it with its next batch only
         took, _ = until(lambda: all(self.believed("a", ids, n) == 0 for n in self.nodes), 1, "the reset is not known")
-        return f"known {1000 * took:.0f} ms after the next batch (before it {before} tokens were believed); the engine reports {self.agree('a', ids)}; {self.right()}"
+        return (
+            f"known {1000 * took:.0f} ms after the next batch (before it {before} tokens were believed); "
+            f"the engine reports {self.agree('a', ids)}; {self.right()}"
+        )
 
     def restarted(self):
         """Engine b dies of SIGKILL and comes back empty, while requests go on."""
         ids, node = range(7000, 7000 + 10 * BLOCK + 5), self.nodes[0]
         self.direct("b", ids)
         until(lambda: self.believed("b", ids) == 10 * BLOCK, 2, "the prompt is not known")
-        b = self.processes["b"]
+        b, before = self.processes["b"], node.sources()["b"]["resets"]
         b.kill()
         died = time.monotonic()
         gone, _ = until(lambda: node.sources()["b"]["state"] != "live", 15, "b is still live")
@@ -329,12 +346,12 @@ class Checked:
             back = time.monotonic()
             live, _ = until(lambda: all(self.live(n) for n in self.nodes), 15, f"not live again: {[n.sources().get('b') for n in self.nodes]}")
         want(set(load.seen) <= {"whole"}, load.seen, load.faults[:3])
-        resets = node.sources()["b"]["resets"]
+        resets = {why: n - before.get(why, 0) for why, n in node.sources()["b"]["resets"].items() if n > before.get(why, 0)}
         cached = self.agree("b", ids)
         want(cached == 0, cached)
         until(lambda: self.believed("b", ids) == 10 * BLOCK, 2, "what it stored since is not known")
         return (
-            f"unheard {gone:.1f} s after it died; healthy after {back - died:.0f} s, its events live {live:.1f} s later; resets {resets}; "
+            f"unheard {gone:.1f} s after it died; healthy after {back - died:.0f} s, its events live {live:.1f} s later; reset by {list(resets)}; "
             f"the old prompt: believed 0, reported {cached}; meanwhile {dict(load.seen)}; {self.right(10)}"
         )
 
@@ -362,7 +379,7 @@ class Checked:
         old, new, node = range(9000, 9000 + 10 * BLOCK + 5), range(11000, 11000 + 10 * BLOCK + 5), self.nodes[0]
         self.direct("b", old)
         until(lambda: self.believed("b", old) == 10 * BLOCK, 2, "the prompt is not known")
-        before = node.sources()["b"]["replays"]
+        before = node.sources()["b"]
         wires = [w for list in self.wires.values() for w in list]
         with Load(self.talk.clients["n1"], 2, "cut", max_tokens=4, pause=0.5) as load:
             for w in wires:
@@ -385,7 +402,7 @@ class Checked:
         source = node.sources()["b"]
         return (
             f"forgotten after {forgotten:.1f} s ({problem!r}); {sum(load.seen.values())} requests meanwhile, all whole; healed {healed:.1f} s after, "
-            f"{source['replays'] - before} replay, resets {source['resets']}; old and new known, the engine reports "
+            f"{source['replays'] - before['replays']} replay; old and new known, the engine reports "
             f"{self.agree('b', old)} and {self.agree('b', new)}; {self.right()}"
         )
 
@@ -423,7 +440,8 @@ class Checked:
             with ThreadPoolExecutor(24) as pool:
                 seen = list(pool.map(lambda i: stream(urls[i % len(urls)]), range(24)))
             return ", ".join(
-                f"{what} p50 {1000 * statistics.median(v):.0f} ms, max {1000 * max(v):.0f} ms" for what, v in zip(("headers", "first data"), zip(*seen))
+                f"{what} p50 {1000 * statistics.median(v):.0f} ms, max {1000 * max(v):.0f} ms"
+                for what, v in zip(("headers", "first data"), zip(*seen))
             )
 
         direct = at_once([e.url for e in self.engines.values()])
@@ -440,8 +458,9 @@ class Checked:
             with open(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as f:
                 f.write(text)
         n1, n2 = (Node(work, n, self.args.kvca) for n in ("m1", "m2"))
-        self.nodes, self.talk = [n1, n2], Talk([n1, n2], SEED + 1)
-        common = [*(f"--backend={e.name}={e.url}" for e in self.engines.values()), f"--agents-file={self.files[0]}", f"--tokenizer={self.args.model}"]
+        self.nodes, self.talk = [n1, n2], Talk([n1, n2], SEED + 1, unheard=["a"])
+        common = [f"--backend={e.name}={e.url}" for e in self.engines.values()]
+        common += [f"--agents-file={self.files[0]}", f"--tokenizer={self.args.model}"]
         n1.run(*common)
         n2.run(*common, f"--join=127.0.0.1:{n1.gossip}")
         for n in self.nodes:
@@ -450,7 +469,8 @@ class Checked:
 
     def agent(self, *args):
         return Process(self.args.work, "agent").start([
-            self.args.kvca, "agent", "--node", f"127.0.0.1:{self.nodes[0].link}", "--name", "beside-b", "--token-file", self.files[1], *args,
+            self.args.kvca, "agent", "--node", f"127.0.0.1:{self.nodes[0].link}", "--name", "beside-b",
+            "--token-file", self.files[1], *args,
         ])
 
     def told(self, node, live=True):
@@ -471,7 +491,6 @@ class Checked:
         want(cached == 10 * BLOCK, cached)
         new = range(13000, 13000 + 10 * BLOCK + 5)
         self.direct("b", new)
-        begun = time.monotonic()
         spread, _ = until(lambda: all(self.believed("b", new, n) == 10 * BLOCK for n in self.nodes), 2, "what b stores is not told")
         right = self.right_on("b")
         beside.end()
@@ -498,20 +517,21 @@ class Checked:
 
     def supervised(self):
         """The agent starts an engine in b's place, and again when that is killed."""
+        ids = range(12000, 12000 + 10 * BLOCK + 5)
         self.processes["b"].end()
         # Without EVENTS: the agent chooses the ports.
         beside = self.agent("--backend", "b", "--grace", "10s", "--", *self.args.restart)
         try:
             healthy, _ = until(self.engines["b"].healthy, 550, "the engine does not start", pause=0.1)
-            self.direct("b", range(12000, 12000 + 10 * BLOCK + 5))
+            self.direct("b", ids)
             told, _ = until(lambda: all(self.told(n) for n in self.nodes), 15, f"not told: {[n.sources() for n in self.nodes]}")
             until(lambda: all(self.covered(n, "b") for n in self.nodes), 5, "b is not covered")
-            cached = self.agree("b", range(12000, 12000 + 10 * BLOCK + 5))
+            cached = self.agree("b", ids)
+            want(cached == 10 * BLOCK, cached)
             first = self.child_of(beside)
-            os.killpg(first, 9)
-            gone, _ = until(lambda: all(self.believed_or_none("b", range(12000, 12000 + 10 * BLOCK + 5), n) == 0 for n in self.nodes), 15, "still believed")
-            again, second = until(lambda: self.child_of(beside), 15, "it is not started again", pause=0.05)
-            want(second != first, second)
+            os.killpg(first, signal.SIGKILL)
+            again, second = until(lambda: self.child_of(beside) not in (0, first) and self.child_of(beside), 15, "it is not started again")
+            gone, _ = until(lambda: not any(self.still(n, "b", ids) for n in self.nodes), 15, "still believed")
         finally:
             ended = beside.end(25)
         want(ended, "the agent did not end by itself")
@@ -521,24 +541,20 @@ class Checked:
         except ProcessLookupError:
             pass
         return (
-            f"healthy after {healthy:.0f} s, told {told:.1f} s after its first request, {cached} tokens believed and reported; killed: forgotten after {gone:.1f} s, "
-            f"started again after {again:.1f} s; ended with the agent"
+            f"healthy after {healthy:.0f} s, told {told:.1f} s after its first request, {cached} tokens believed and reported; "
+            f"killed: started again after {again:.1f} s, forgotten after {again + gone:.1f} s; the engine ends with the agent"
         )
 
-    def believed_or_none(self, name, ids, node):
+    @staticmethod
+    def still(node, name, ids):
+        """Whether a node believes anything of a prompt on a backend, which may be gone."""
         decision = node.explain({"model": MODEL, "prompt": list(ids), "max_tokens": 1}, "/v1/completions")
-        candidate = next((c for c in decision["candidates"] if c["backend"] == name), None)
-        return 0 if candidate is None or candidate["index"] != "index" else candidate["matched_blocks"]
+        return any(c["backend"] == name and c["index"] == "index" and c["matched_blocks"] for c in decision["candidates"])
 
     @staticmethod
     def child_of(process):
-        """The agent's engine, which leads a group of its own."""
-        with open(f"/proc/{process.child.pid}/task/{process.child.pid}/children") as f:
-            children = f.read().split()
-        # Any thread of the agent may have started it.
-        if not children:
-            answer = subprocess.run(["ps", "-o", "pid=", "--ppid", str(process.child.pid)], capture_output=True, text=True).stdout.split()
-            children = answer
+        """The agent's engine, which leads a group of its own; 0 for none."""
+        children = subprocess.run(["ps", "-o", "pid=", "--ppid", str(process.child.pid)], capture_output=True, text=True).stdout.split()
         return int(children[0]) if children else 0
 
 
