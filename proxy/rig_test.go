@@ -133,6 +133,7 @@ func seeded(t *testing.T) func() uint64 {
 func start(t *testing.T, h http.Handler, log *slog.Logger) *httptest.Server {
 	s := httptest.NewUnstartedServer(h)
 	s.Config = NewHTTPServer(h, log)
+	s.Listener = Patient(s.Listener)
 	s.Start()
 	t.Cleanup(s.Close)
 	return s

@@ -16,7 +16,8 @@ const (
 )
 
 // NewHTTPServer makes the server for a listener, of clients or of admins: HTTP/1.1
-// and HTTP/2, with and without TLS. The caller serves and shuts it down.
+// and HTTP/2, with and without TLS. The caller serves it, on a Patient listener, and
+// shuts it down.
 func NewHTTPServer(h http.Handler, log *slog.Logger) *http.Server {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)

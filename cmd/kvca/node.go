@@ -224,7 +224,7 @@ func (n *node) addBackends() error {
 }
 
 func serveHTTP(flag string, s *http.Server, l net.Listener) error {
-	if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+	if err := s.Serve(proxy.Patient(l)); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve --%s: %w", flag, err)
 	}
 	return nil
