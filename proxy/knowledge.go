@@ -130,7 +130,7 @@ func (k *Knowledge) inquire(x *exchange) (why string) {
 	began = k.cfg.Now()
 	k.cfg.Index.Lookup(&q.answer.Prompt, &q.held)
 	k.metrics.lookup.Observe((k.cfg.Now() - began).Seconds())
-	q.index = router.IndexAnswer{Held: &q.held, Tokens: len(answer.Prompt.Tokens), Whole: answer.Exact}
+	q.index = router.IndexAnswer{Held: &q.held, Tokens: len(answer.Prompt.Tokens), Whole: answer.Exact && !answer.Several}
 	return ""
 }
 

@@ -221,6 +221,30 @@ func TestOtherLengthsThanLookedUpAreWrongToo(t *testing.T) {
 	}
 }
 
+func TestOfSeveralPromptsNothingIsJudged(t *testing.T) {
+	g := newInformed(t, 1, nil)
+	g.engines[0].answer(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/render") {
+			io.WriteString(w, `[{"token_ids":[0,1,2]},{"token_ids":[3,4]}]`)
+			return
+		}
+		g.renders(t, 5, 0)(w, r)
+	})
+	for _, body := range []string{
+		`{"model":"m","prompt":["some text","other text"]}`,
+		`{"model":"m","prompt":[ [0,1,2] , [3,4] ]}`,
+	} {
+		g.post("/v1/completions", body)
+		if got := g.metric("kvca_index_length_mismatch_total"); got != 0 {
+			t.Errorf("%s: %v mismatches of length counted, want 0", body, got)
+		}
+	}
+	g.post("/v1/completions", `{"model":"m","prompt":[ [0,1,2] ]}`)
+	if got := g.metric("kvca_index_length_mismatch_total"); got != 1 {
+		t.Errorf("%v mismatches of length counted of one prompt in a list, want 1", got)
+	}
+}
+
 func TestLoadDecidesWhereNothingIsToBeBelieved(t *testing.T) {
 	g := newInformed(t, 2, func(c *KnowledgeConfig) { c.Unbelieved = map[string]bool{"m": true} })
 	g.post("/v1/chat/completions", aboutCaches)

@@ -85,6 +85,9 @@ const unknownBlock = 16
 // judge takes one prediction and what became of it. One block more or less is no
 // error: it may have come or gone while the request waited.
 func (k *Knowledge) judge(model string, b *router.Backend, q *inquiry, predicted int64, u usage) {
+	if q.answer.Several {
+		return // it reports of all prompts
+	}
 	if length := int64(len(q.answer.Prompt.Tokens)); u.prompt != length {
 		k.metrics.lengths.Inc()
 		k.verdict(model, true, "the engine counts other tokens than were looked up", "counted", u.prompt, "looked_up", length)

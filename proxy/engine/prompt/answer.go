@@ -25,6 +25,8 @@ type found struct {
 	salt   string
 	// expanded is whether the tokens of media are known to be counted in.
 	expanded bool
+	// several is whether these are the first of more than one prompt.
+	several bool
 }
 
 // answerReader reads an answer as it arrives. No tree is built: of all that a
@@ -131,6 +133,7 @@ func (a *answerReader) rendered() (found, error) {
 func (a *answerReader) renderedFirst() (f found, err error) {
 	err = a.elements(func(i int) (err error) {
 		if i > 0 {
+			f.several = true
 			return a.d.SkipValue()
 		}
 		f, err = a.rendered()

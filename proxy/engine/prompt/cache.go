@@ -14,7 +14,9 @@ type entry struct {
 	tokens []uint32
 	media  []kvindex.Media
 	salt   string
-	source string
+	// several is whether these are the first of more than one prompt.
+	several bool
+	source  string
 	// by is the way that it was found, nil where the engine itself told with an
 	// answer; epoch is that way's at the time. A way that has been thrown out takes
 	// what it found with it.

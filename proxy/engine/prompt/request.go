@@ -58,6 +58,9 @@ type Answer struct {
 	// Exact is whether these are all the tokens. Otherwise they are those of an
 	// earlier turn, a true beginning of the prompt.
 	Exact bool
+	// Several is whether the request has more prompts, of which this is the first: what
+	// an engine reports is of all of them.
+	Several bool
 	// Source is one of Sources.
 	Source string
 	// Miss says why the answer is not exact; nil where it is.

@@ -77,7 +77,7 @@ func (f *flight) arrive(w way, epoch uint32, t traits, got found) (*entry, *Fail
 	if t.media && !got.expanded {
 		return nil, failed(MediaUnknown, "%s does not count the tokens of media", w)
 	}
-	e := &entry{tokens: got.tokens, media: got.media, salt: got.salt, source: w.source()}
+	e := &entry{tokens: got.tokens, media: got.media, salt: got.salt, several: got.several, source: w.source()}
 	e.by, e.epoch = &f.model.ways[w], epoch
 	return e, nil
 }

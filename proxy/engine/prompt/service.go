@@ -98,8 +98,8 @@ func (s *Service) tokens(ctx context.Context, r *Request) (Answer, *Failure) {
 		return r.answer(e, FromCache), nil
 	}
 	if r.Endpoint == cbr.Completions {
-		if ids := givenIDs(r.Body); ids != nil {
-			return r.answer(&entry{tokens: ids}, FromBody), nil
+		if ids, several := givenIDs(r.Body); ids != nil {
+			return r.answer(&entry{tokens: ids, several: several}, FromBody), nil
 		}
 	}
 	if r.Endpoint != cbr.Chat && r.Endpoint != cbr.Completions {
@@ -126,7 +126,7 @@ func (s *Service) earlier(r *Request) *entry {
 }
 
 func (r *Request) answer(e *entry, source string) Answer {
-	a := Answer{Exact: true, Source: source}
+	a := Answer{Exact: true, Several: e.several, Source: source}
 	a.Prompt.Tokens, a.Prompt.Media = e.tokens, e.media
 	a.Prompt.LoRA, a.Prompt.Salt = r.LoRA, r.Salt
 	if r.Salt == "" {

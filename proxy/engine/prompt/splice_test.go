@@ -61,7 +61,7 @@ func FuzzTokenizeBody(f *testing.F) {
 	f.Add([]byte(`{"prompt":["a","b"],"model":"m","documents":[]}`), []byte("\"\\u0000\""))
 	f.Fuzz(func(t *testing.T, body, value []byte) {
 		_ = inspect(cbr.Chat, body)
-		_ = givenIDs(body)
+		_, _ = givenIDs(body)
 		for _, endpoint := range []cbr.Endpoint{cbr.Chat, cbr.Completions} {
 			if out, err := tokenizeBody(endpoint, body); err == nil && !json.Valid(out) && json.Valid(body) {
 				t.Fatalf("%q became %q", body, out)
