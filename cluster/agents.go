@@ -17,7 +17,14 @@ type agentLink struct {
 	link   *link.Peer
 	token  string
 	offers map[wire.SourceID]*offer // guarded by index.mu
-	event  wire.Event               // scratch of the reader
+	// refused are offers that its credential does not list, until it does.
+	refused map[wire.SourceID]refusedOffer // guarded by index.mu
+	event   wire.Event                     // scratch of the reader
+}
+
+type refusedOffer struct {
+	backend string
+	said    wire.SourceOffer
 }
 
 // maxAgentOffers bounds what one agent may offer.
@@ -38,7 +45,7 @@ type agents struct{ x *index }
 
 // Up implements link.Receiver.
 func (a agents) Up(p *link.Peer) {
-	al := &agentLink{name: p.Name(), link: p, offers: make(map[wire.SourceID]*offer)}
+	al := &agentLink{name: p.Name(), link: p, offers: make(map[wire.SourceID]*offer), refused: make(map[wire.SourceID]refusedOffer)}
 	if token, ok := a.x.credentials().Token(al.name); ok {
 		al.token = string(token)
 	}
@@ -96,6 +103,7 @@ func (x *index) hearAgentOffer(al *agentLink, r *wire.Reader) {
 	}
 	switch {
 	case !x.credentials().May(al.name, backend) || said.ID.Key != ring.Key(backend):
+		x.refuse(al, backend, said)
 		x.dropped(al, dropNotRegistered, fmt.Errorf("it describes backend %q, which its credential does not list: add it there, or take it from the agent", backend))
 		return
 	case x.tooMany(al, said.ID):
@@ -112,13 +120,33 @@ func (x *index) hearAgentOffer(al *agentLink, r *wire.Reader) {
 		}
 		return
 	}
+	x.admit(al, backend, &said)
+}
+
+// admit takes an offer that the agent's credential lists. The caller holds mu.
+func (x *index) admit(al *agentLink, backend string, said *wire.SourceOffer) {
+	delete(al.refused, said.ID)
+	o := al.offers[said.ID]
 	if o == nil {
 		x.births++
 		o = &offer{place: x.place(said.ID), agent: al, born: x.births, model: x.modelOf(backend)}
 		al.offers[said.ID] = o
 		o.place.offers = append(o.place.offers, o)
 	}
-	x.hearSaid(o, &said)
+	x.hearSaid(o, said)
+}
+
+// refuse keeps an offer for when the credential lists its backend: the agent says it
+// once.
+func (x *index) refuse(al *agentLink, backend string, said wire.SourceOffer) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	switch {
+	case said.Gone || said.ID.Key != ring.Key(backend):
+		delete(al.refused, said.ID)
+	case len(al.offers)+len(al.refused) < maxAgentOffers:
+		al.refused[said.ID] = refusedOffer{backend, said}
+	}
 }
 
 func (x *index) tooMany(al *agentLink, id wire.SourceID) bool {
@@ -197,7 +225,13 @@ func (x *index) checkAgents() {
 		for id, o := range al.offers {
 			if e := x.c.backends.of(id.Key); e != nil && !known.May(al.name, e.id) {
 				delete(al.offers, id)
+				al.refused[id] = refusedOffer{e.id, wire.SourceOffer{ID: id, Live: o.live, Problem: o.problem}}
 				x.withdraw(o)
+			}
+		}
+		for _, was := range al.refused {
+			if known.May(al.name, was.backend) {
+				x.admit(al, was.backend, &was.said)
 			}
 		}
 	}

@@ -240,10 +240,11 @@ func TestAgentDescribesOnlyWhatItsCredentialLists(t *testing.T) {
 			t.Error("nothing is counted")
 		}
 		y.admit("rack " + testToken + " b0,b1")
-		a.sink.SetProblem("none") // anything that is news
 		w.eventually("listed", 5*time.Second, y.known(&a.truth, true))
 		y.admit("rack " + testToken + " b0")
 		w.eventually("not listed any more", time.Second, y.known(&a.truth, false))
+		y.admit("rack " + testToken + " b0,b1")
+		w.eventually("listed again", 5*time.Second, y.known(&a.truth, true))
 	})
 }
 
