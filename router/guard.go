@@ -1,6 +1,9 @@
 package router
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
 
 // Guard lets load decide where the candidates that hold the prefix are too busy.
 // The zero value never does. The cost policy needs none: its cost is continuous.
@@ -29,8 +32,12 @@ func (g Guard) trips(q *question) bool {
 }
 
 func (g Guard) validate() error {
-	if g.Absolute >= 0 && g.Relative >= 0 {
-		return nil
+	var faults []error
+	if !(g.Absolute >= 0) {
+		faults = append(faults, fmt.Errorf("guard: REQUESTS is %v: want a number from 0 on, 0 for no guard", g.Absolute))
 	}
-	return fmt.Errorf("guard: absolute %v and relative %v must not be negative", g.Absolute, g.Relative)
+	if !(g.Relative >= 0) {
+		faults = append(faults, fmt.Errorf("guard: FACTOR is %v: want a number from 0 on, such as 1.1", g.Relative))
+	}
+	return errors.Join(faults...)
 }

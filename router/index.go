@@ -1,6 +1,7 @@
 package router
 
 import (
+	"errors"
 	"fmt"
 
 	"kvca/state/kvindex"
@@ -48,12 +49,13 @@ func (q *question) consult() {
 }
 
 func (w TierWeights) validate() error {
+	var faults []error
 	for t, v := range w {
 		if !(v >= 0 && v <= 1) {
-			return fmt.Errorf("tier weight of %v: %v is not between 0 and 1", kvindex.Tier(t), v)
+			faults = append(faults, fmt.Errorf("tier_weights: %v is %v: want 0 to 1", kvindex.Tier(t), v))
 		}
 	}
-	return nil
+	return errors.Join(faults...)
 }
 
 func (w *TierWeights) mean(m *kvindex.Match) float64 {

@@ -38,7 +38,7 @@ func (w Weights) validate() error {
 		}
 	}
 	if w.MinBlocks < 0 {
-		faults = append(faults, fmt.Errorf("min blocks: %d must not be negative", w.MinBlocks))
+		faults = append(faults, fmt.Errorf("min_blocks: %d: want 0 or more", w.MinBlocks))
 	}
 	return errors.Join(faults...)
 }

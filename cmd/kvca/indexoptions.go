@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,7 +9,6 @@ import (
 
 	"kvca/proxy/engine/feed"
 	"kvca/proxy/engine/prompt"
-	"kvca/router"
 	"kvca/state/kvindex"
 )
 
@@ -160,8 +158,8 @@ func addTokenizer(s *settings, v string) error {
 
 func addFallback(s *settings, v string) error {
 	model, way := modelled(v)
-	if err := oneOf(way, "map", "load"); err != nil {
-		return err
+	if oneOf(way, "map", "load") != nil {
+		return fmt.Errorf("%q: want [MODEL=]WAY, where WAY is map or load", v)
 	}
 	s.index.loadOnly[model] = way == "load"
 	return nil
@@ -177,7 +175,7 @@ func readParts(v string, parts map[string]*float64) error {
 		}
 		x, err := readFloat(text)
 		if err != nil {
-			return err
+			return fmt.Errorf("%s: %w", name, err)
 		}
 		*at = x
 	}
@@ -189,8 +187,16 @@ func setGuard(s *settings, v string) error {
 	if !found {
 		return fmt.Errorf("%q: want REQUESTS,FACTOR, such as 32,1.1", v)
 	}
-	absolute, err := readFloat(requests)
-	relative, err2 := readFloat(factor)
-	s.router.Guard = router.Guard{Absolute: absolute, Relative: relative}
-	return errors.Join(err, err2)
+	g := &s.router.Guard
+	for _, part := range []struct {
+		name, text string
+		at         *float64
+	}{{"REQUESTS", requests, &g.Absolute}, {"FACTOR", factor, &g.Relative}} {
+		x, err := readFloat(strings.TrimSpace(part.text))
+		if err != nil {
+			return fmt.Errorf("%q: %s: %w", v, part.name, err)
+		}
+		*part.at = x
+	}
+	return nil
 }

@@ -137,15 +137,15 @@ func TestEventsOfVariablesAreCutAtCommas(t *testing.T) {
 
 func TestIndexOptionsSayWhatIsWrong(t *testing.T) {
 	for flag, cases := range map[string]map[string]string{
-		"events":         {"tcp://h:1": "want ID=ENDPOINT", "a=http://h": "event endpoint", "*=tcp://h:1": "want *=auto", "a=tcp://*:1": "names no host"},
-		"weights":        {"cache=1,tape=2": "names cache, load, tier", "cache=x": "no number", "cache=-1": "from 0 on"},
-		"tier-weights":   {"gpu=2": "between 0 and 1", "tape=1": "names cpu, gpu, remote, ssd"},
-		"guard":          {"32": "REQUESTS,FACTOR", "-1,1": "must not be negative"},
-		"index-fallback": {"m=perhaps": "want one of map, load"},
+		"events":         {"tcp://h:1": "want ID=ENDPOINT", "a=http://h": "can't be used", "*=tcp://h:1": "want *=auto", "a=tcp://*:1": "bind:tcp://*:1"},
+		"weights":        {"cache=1,tape=2": "names cache, load, tier", "cache=x": `cache: "x" is no number: want`, "cache=-1": "from 0 on"},
+		"tier-weights":   {"gpu=2": "--tier-weights: gpu is 2: want 0 to 1", "tape=1": "names cpu, gpu, remote, ssd"},
+		"guard":          {"32": "REQUESTS,FACTOR", "-1,1": "--guard: REQUESTS is -1: want", "1,-2": "FACTOR is -2", "5,x": `"5,x": FACTOR: "x" is no number`},
+		"index-fallback": {"m=perhaps": "want [MODEL=]WAY", "=map": "want [MODEL=]WAY"},
 		"tokens":         {"both": "want one of auto, engine, local"},
 	} {
 		for value, want := range cases {
-			_, err := resolve(sources{flag: func(o *option) ([]string, bool) { return []string{value}, o.name == flag }})
+			_, err := resolve(sources{flag: flagsAre(map[string][]string{flag: {value}})})
 			if err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("--%s %s: %v, want %q in it", flag, value, err, want)
 			}

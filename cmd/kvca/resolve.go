@@ -81,21 +81,26 @@ func (r *resolver) apply(o *option, to *settings, g given) {
 // first of them was set. Single values that are at fault were noted before, so
 // then only what no value accounts for is of interest.
 func (r *resolver) finish() {
+	noted := r.faulty()
 	for _, err := range r.settings.finish() {
 		key := keyOfFault(err.Error())
 		at, known := r.origins[key]
 		if !known {
 			at = byDefault
 		}
-		if !r.faulty(key) {
+		if !noted[key] {
 			r.faults = append(r.faults, fault{at, key, trimKey(err.Error(), key)})
 		}
 	}
 }
 
-// faulty is whether a key has a fault already.
-func (r *resolver) faulty(key string) bool {
-	return slices.ContainsFunc(r.faults, func(f fault) bool { return f.key == key })
+// faulty are the keys that have a fault already.
+func (r *resolver) faulty() map[string]bool {
+	keys := make(map[string]bool)
+	for _, f := range r.faults {
+		keys[f.key] = true
+	}
+	return keys
 }
 
 // keyNames are keys that the parts of a node have other names for.

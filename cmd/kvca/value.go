@@ -45,7 +45,7 @@ func readDuration(text string) (time.Duration, error) {
 func readCount(text string) (int, error) {
 	n, err := strconv.Atoi(text)
 	if err != nil {
-		return 0, fmt.Errorf("%q is no whole number", text)
+		return 0, fmt.Errorf("%q is no whole number: want one such as 4", text)
 	}
 	return n, nil
 }
@@ -53,7 +53,7 @@ func readCount(text string) (int, error) {
 func readFloat(text string) (float64, error) {
 	f, err := strconv.ParseFloat(text, 64)
 	if err != nil || math.IsNaN(f) || math.IsInf(f, 0) {
-		return 0, fmt.Errorf("%q is no number", text)
+		return 0, fmt.Errorf("%q is no number: want one such as 1.5", text)
 	}
 	return f, nil
 }

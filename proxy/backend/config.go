@@ -96,7 +96,7 @@ func (c Config) resolve() (Config, *url.URL, error) {
 	}
 	if c.Events != "" {
 		if _, err := feed.ParseSpec(c.Events); err != nil {
-			faults = append(faults, err)
+			faults = append(faults, fmt.Errorf("events: %w", err))
 		}
 	}
 	if urlErr == nil {

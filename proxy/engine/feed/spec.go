@@ -36,17 +36,20 @@ func ParseSpec(value string) (Spec, error) {
 	return s, s.check(value, more)
 }
 
+// forms are the ways to write a spec, for errors.
+const forms = "want tcp://HOST:PORT to connect to, bind:tcp://*:PORT where the engine connects, ipc:///PATH, or auto"
+
 func (s *Spec) check(value string, hasReplay bool) error {
-	var faults []error
-	fault := func(what string, err error) {
-		faults = append(faults, fmt.Errorf("events %q: %s: %w", value, what, err))
+	if scheme, _, found := strings.Cut(s.Endpoint, "://"); !found || scheme != "tcp" && scheme != "ipc" {
+		return fmt.Errorf("%q can't be used: %s", value, forms)
 	}
+	var faults []error
 	if err := checkEndpoint(s.Endpoint, s.Bind); err != nil {
-		fault("event endpoint", err)
+		faults = append(faults, err)
 	}
 	if hasReplay {
 		if err := s.checkReplay(); err != nil {
-			fault("replay endpoint", err)
+			faults = append(faults, fmt.Errorf("replay socket: %w", err))
 		}
 	}
 	return errors.Join(faults...)
@@ -54,21 +57,26 @@ func (s *Spec) check(value string, hasReplay bool) error {
 
 func (s *Spec) checkReplay() error {
 	switch {
+	case s.Replay == "":
+		return errors.New("is empty: want tcp://HOST:PORT behind the comma, or no comma")
 	case strings.HasPrefix(s.Replay, "bind:"):
-		return errors.New("the engine binds it: expected, without bind:, an address to connect to")
+		return fmt.Errorf("%q: the engine binds it: want it without bind:, with the engine's host", s.Replay)
 	case s.Replay == s.Endpoint:
-		return errors.New("is the event endpoint: expected the engine's replay_endpoint, a socket of its own")
+		return fmt.Errorf("%q is the event endpoint: want the engine's replay_endpoint, a socket of its own", s.Replay)
+	case isWildcard(s.Replay):
+		return fmt.Errorf("%q: nobody can connect to a wildcard: want the engine's host in its place", s.Replay)
 	}
 	return checkEndpoint(s.Replay, false)
 }
 
 // checkEndpoint finds what no socket could use.
 func checkEndpoint(endpoint string, bind bool) error {
-	if _, _, err := zmtp.Address(endpoint, bind); err != nil {
-		return err
-	}
 	if !bind && isWildcard(endpoint) {
-		return fmt.Errorf("%s: nobody can connect to a wildcard: expected the engine's host, or bind: for an engine that connects here", endpoint)
+		return fmt.Errorf("%q: nobody can connect to a wildcard: want the engine's host in its place, or bind:%s for an engine that connects here", endpoint, endpoint)
+	}
+	_, _, err := zmtp.Address(endpoint, bind)
+	if err != nil {
+		return errors.New(strings.TrimPrefix(err.Error(), "endpoint: "))
 	}
 	return nil
 }

@@ -25,16 +25,17 @@ func TestSpecsAreRead(t *testing.T) {
 
 func TestSpecsWithFaultsSayWhatWouldBeRight(t *testing.T) {
 	for value, want := range map[string]string{
-		"":                                   "want tcp://host:port",
-		"gpu-1:5557":                         "want tcp://host:port",
+		"":                                   "want tcp://HOST:PORT",
+		"gpu-1:5557":                         `"gpu-1:5557" can't be used: want tcp://HOST:PORT to connect to, bind:tcp://*:PORT where the engine connects, ipc:///PATH, or auto`,
 		"tcp://gpu-1":                        "has no port",
-		"tcp://*:5557":                       "names no host",
-		"tcp://0.0.0.0:5557":                 "nobody can connect to a wildcard",
-		"tcp://gpu-1:5557,":                  "replay endpoint",
+		"tcp://*:5557":                       "or bind:tcp://*:5557 for an engine that connects here",
+		"tcp://0.0.0.0:5557":                 "or bind:tcp://0.0.0.0:5557 for",
+		"tcp://gpu-1:5557,":                  "replay socket: is empty",
 		"tcp://gpu-1:5557,bind:tcp://*:5657": "without bind:",
 		"tcp://gpu-1:5557,tcp://gpu-1:5557":  "a socket of its own",
-		"tcp://gpu-1:5557,tcp://*:5657":      "names no host",
-		"auto,tcp://gpu-1:5657":              "want tcp://host:port",
+		"tcp://gpu-1:5557,tcp://*:5657":      "want the engine's host in its place",
+		"http://gpu-1:5557":                  "can't be used: want tcp://HOST:PORT",
+		"auto,tcp://gpu-1:5657":              "want tcp://HOST:PORT",
 	} {
 		if _, err := ParseSpec(value); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: error %v, want one with %q", value, err, want)
@@ -43,8 +44,8 @@ func TestSpecsWithFaultsSayWhatWouldBeRight(t *testing.T) {
 }
 
 func TestAllFaultsOfASpecAreNamedAtOnce(t *testing.T) {
-	_, err := ParseSpec("gpu-1,gpu-1")
-	if err == nil || !strings.Contains(err.Error(), "event endpoint") || !strings.Contains(err.Error(), "gpu-1") {
+	_, err := ParseSpec("tcp://gpu-1,tcp://gpu-2:x")
+	if err == nil || !strings.Contains(err.Error(), `"tcp://gpu-1" has no port`) || !strings.Contains(err.Error(), `replay socket: "tcp://gpu-2:x"`) {
 		t.Errorf("error %v", err)
 	}
 }
