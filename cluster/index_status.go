@@ -13,7 +13,7 @@ import (
 
 // Ways by which this node has a source.
 const (
-	ViaFeed  = "feed"  // a feed of its own
+	ViaFeed  = "events"  // a feed of its own
 	ViaAgent = "agent" // an agent streams to it
 	ViaPeer  = "peer"  // another node tells it
 )

@@ -215,6 +215,9 @@ func (x *exchange) debugHeader(h http.Header) {
 	if tokens, ok := x.ticket.Predicted(); ok {
 		h["X-Kvca-Predicted-Tokens"] = []string{strconv.FormatInt(tokens, 10)}
 	}
+	if d.Index != "" {
+		h["X-Kvca-Index"] = []string{d.Index}
+	}
 	if d.Fallback != "" {
 		h["X-Kvca-Fallback"] = []string{d.Fallback}
 	}

@@ -41,6 +41,7 @@ type Knowledge struct {
 	metrics   *knowledgeMetrics
 	credit    *credit
 	records   records
+	covers    covers
 	inquiries sync.Pool
 }
 
@@ -61,6 +62,7 @@ func NewKnowledge(c KnowledgeConfig) (*Knowledge, error) {
 	}
 	k := &Knowledge{cfg: c, credit: newCredit(), metrics: newKnowledgeMetrics(c.Registerer)}
 	k.records.of = make(map[string]*cachedRecord)
+	k.covers.last = make(map[string]time.Duration)
 	k.inquiries.New = func() any { return new(inquiry) }
 	return k, nil
 }
@@ -86,13 +88,30 @@ type inquiry struct {
 // they hold. Whatever goes wrong, the request goes on by the block map.
 func (x *exchange) consult() {
 	k := x.p.cfg.Knowledge
-	if k == nil || x.namer == nil || x.want.SkipsCache || !covered(x.members) {
+	if k == nil || x.namer == nil || x.want.SkipsCache {
 		return
 	}
+	if !covered(x.members) {
+		if k.covers.was(x.name.Model, k.cfg.Now()) { // whoever told of it is gone
+			x.fallBack(noSource)
+		}
+		return
+	}
+	k.covers.is(x.name.Model, k.cfg.Now())
 	x.inquiry = k.inquiries.Get().(*inquiry)
 	x.want.Unbelieved = k.cfg.Unbelieved[x.name.Model] || k.cfg.Unbelieved[""]
-	if x.want.Fallback = k.inquire(x); x.want.Fallback == "" {
-		x.want.Index = &x.inquiry.index
+	if why := k.inquire(x); why != "" {
+		x.fallBack(why)
+		return
+	}
+	x.want.Index = &x.inquiry.index
+}
+
+// fallBack leaves the request to the block map, or to load, and says why.
+func (x *exchange) fallBack(why string) {
+	x.want.Fallback = why
+	if !x.began.IsZero() { // an explanation is no request
+		x.p.cfg.Knowledge.metrics.fallbacks.WithLabelValues(why).Inc()
 	}
 }
 

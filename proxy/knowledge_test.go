@@ -125,6 +125,30 @@ func TestWithoutASourceTheMapDecidesAndItIsSaid(t *testing.T) {
 	}
 }
 
+// When whoever told of a model goes, nobody is to believe that nothing has changed.
+func TestTheLossOfAnIndexIsSaid(t *testing.T) {
+	clock := time.Duration(0)
+	g := newInformed(t, 2, func(c *KnowledgeConfig) { c.Now = func() time.Duration { return clock } })
+	g.post("/v1/chat/completions", aboutCaches)
+	for _, b := range g.pool.All() {
+		g.sources[b.ID].Close()
+		b.SetPrecise(false)
+	}
+	resp := g.post("/v1/chat/completions", aboutCaches)
+	if why := resp.Header.Get("X-KVCA-Fallback"); why != noSource {
+		t.Errorf("fallback %q, want %q", why, noSource)
+	}
+	var s clusterStatus
+	g.getJSON("/cluster/status", &s)
+	if s.Index.Status != "lost" || len(s.Index.Lost) != 1 || s.Index.Lost[0] != "m" {
+		t.Errorf("status of the index: %+v, want the model m to be lost", s.Index)
+	}
+	clock += lossSaid
+	if resp := g.post("/v1/chat/completions", aboutCaches); resp.Header.Get("X-KVCA-Index") != "" {
+		t.Errorf("%v later it is still said: %v", lossSaid, resp.Header)
+	}
+}
+
 func TestEngineThatCantTokenizeIsAFallback(t *testing.T) {
 	g := newInformed(t, 2, nil)
 	for _, e := range g.engines {

@@ -14,6 +14,7 @@ type knowledgeMetrics struct {
 	sources             *prometheus.CounterVec
 	predicted, reported *prometheus.CounterVec
 	wrong               *prometheus.CounterVec
+	fallbacks           *prometheus.CounterVec
 	lengths, distrusted prometheus.Counter
 }
 
@@ -34,6 +35,10 @@ func newKnowledgeMetrics(reg prometheus.Registerer) *knowledgeMetrics {
 		wrong:      vec("kvca_index_wrong_total", "Predictions that were off by a block or more: the engine reported less, and was corrected, or more.", "backend", "reported"),
 		lengths:    f.NewCounter(prometheus.CounterOpts{Name: "kvca_index_length_mismatch_total", Help: "Prompts that the engine counted other tokens of than were looked up."}),
 		distrusted: f.NewCounter(prometheus.CounterOpts{Name: "kvca_index_distrusted_total", Help: "Times that a model was left to the block map since predictions did not come true."}),
+	}
+	m.fallbacks = vec("kvca_index_fallback_total", "Requests for models with a precise index that were decided by the block map or by load, by why.", "reason")
+	for _, reason := range append([]string{noSource, privateKey, distrusted}, prompt.Reasons[:]...) {
+		m.fallbacks.WithLabelValues(reason)
 	}
 	for _, source := range prompt.Sources {
 		m.sources.WithLabelValues(source)

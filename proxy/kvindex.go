@@ -38,7 +38,7 @@ const byEvents = "events"
 
 // indexStatus is the index's part of /cluster/status.
 type indexStatus struct {
-	Status   string        `json:"status"` // disabled, learning or live
+	Status   string        `json:"status"` // disabled, learning, live, or lost
 	Entries  int           `json:"entries"`
 	Blocks   int           `json:"blocks"`
 	Bytes    int64         `json:"bytes"`
@@ -48,6 +48,9 @@ type indexStatus struct {
 	// Tokenizers says how the prompts of each model are tokenized, and why not
 	// otherwise.
 	Tokenizers []tokenizerStatus `json:"tokenizers"`
+	// Lost are the models that the index covered within the last hour and of which
+	// nobody tells any more.
+	Lost []string `json:"lost"`
 	// Distrusted are the models that the block map decides for, since predictions
 	// did not come true.
 	Distrusted []string `json:"distrusted"`
@@ -73,7 +76,7 @@ func newTokenizerStatus(r prompt.Report) tokenizerStatus {
 }
 
 func (a *admin) indexStatus() indexStatus {
-	s := indexStatus{Status: "disabled", Sources: []IndexSource{}, Tokenizers: []tokenizerStatus{}, Distrusted: []string{}}
+	s := indexStatus{Status: "disabled", Sources: []IndexSource{}, Tokenizers: []tokenizerStatus{}, Distrusted: []string{}, Lost: []string{}}
 	k := a.Proxy.cfg.Knowledge
 	if k == nil {
 		return s
@@ -86,6 +89,10 @@ func (a *admin) indexStatus() indexStatus {
 	}
 	s.Distrusted = append(s.Distrusted, k.credit.banned(k.cfg.Now())...)
 	slices.Sort(s.Distrusted)
+	if s.Lost = append(s.Lost, k.covers.lost(k.cfg.Now(), a.indexModels())...); len(s.Lost) > 0 {
+		slices.Sort(s.Lost)
+		s.Status = "lost"
+	}
 	if covered(a.pool.All()) {
 		s.Status = "learning"
 	}
@@ -192,13 +199,25 @@ func (a *admin) indexModels() []string {
 	return models
 }
 
+// sampleOf are a block's first tokens, as far as the index has them: ids beyond 21
+// bits, which no real vocabulary has, are left out.
+func sampleOf(b *kvindex.Block) []uint32 {
+	sample := []uint32{}
+	for _, token := range b.Sample {
+		if token < 1<<21-1 {
+			sample = append(sample, token)
+		}
+	}
+	return sample
+}
+
 // rowsOf has one row for each tier that holds the block.
 func rowsOf(b *kvindex.Block, names map[int]string, f *kvindex.Filter) (rows []kvBlock) {
 	for t := range kvindex.Tier(kvindex.Tiers) {
 		if f.ByTier && f.Tier != t {
 			continue
 		}
-		row := kvBlock{Tier: t.String(), TokenCount: b.BlockSize, TokenSample: append([]uint32{}, b.Sample...)}
+		row := kvBlock{Tier: t.String(), TokenCount: b.BlockSize, TokenSample: sampleOf(b)}
 		for _, h := range b.Holders {
 			if name := names[int(h.Origin.Slot)]; h.Tiers&(1<<t) != 0 && name != "" {
 				row.Model = h.Origin.Model

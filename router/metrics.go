@@ -11,7 +11,6 @@ import (
 type metrics struct {
 	decisions *prometheus.CounterVec
 	degraded  prometheus.Counter
-	fallbacks *prometheus.CounterVec
 	matched   prometheus.Counter
 	novel     prometheus.Counter
 	chain     prometheus.Counter
@@ -30,12 +29,9 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Name: "kvca_decisions_total", Help: "Routing decisions, by policy and by the branch that decided.",
 		}, []string{"policy", "reason"}),
 		degraded: counter("kvca_decisions_degraded_total", "Decisions made without the owner of the backends."),
-		fallbacks: f.NewCounterVec(prometheus.CounterOpts{
-			Name: "kvca_index_fallback_total", Help: "Decisions for models with a precise index that were made by the block map or by load, by why.",
-		}, []string{"reason"}),
-		matched: counter("kvca_matched_blocks_total", "Blocks that the chosen backend was believed to hold."),
-		novel:   counter("kvca_novel_blocks_total", "Blocks that the chosen backend was believed to lack."),
-		chain:   counter("kvca_chain_blocks_total", "Blocks of all routed requests."),
+		matched:  counter("kvca_matched_blocks_total", "Blocks that the chosen backend was believed to hold."),
+		novel:    counter("kvca_novel_blocks_total", "Blocks that the chosen backend was believed to lack."),
+		chain:    counter("kvca_chain_blocks_total", "Blocks of all routed requests."),
 		seconds: f.NewHistogram(prometheus.HistogramOpts{
 			Name: "kvca_decision_seconds", Help: "Time to walk the chain, choose a backend and reserve it.",
 			Buckets: prometheus.ExponentialBuckets(2e-6, 2, 14),
@@ -49,9 +45,6 @@ func (m *metrics) decided(d *Decision, took time.Duration) {
 	m.decisions.WithLabelValues(d.Policy, string(d.Reason)).Inc()
 	if d.Degraded {
 		m.degraded.Inc()
-	}
-	if d.Fallback != "" {
-		m.fallbacks.WithLabelValues(d.Fallback).Inc()
 	}
 	m.matched.Add(float64(d.MatchedBlocks))
 	m.novel.Add(float64(d.NovelBlocks))

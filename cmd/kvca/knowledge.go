@@ -225,6 +225,11 @@ func (n *node) testTokenizer(ctx context.Context, model string, engines []prompt
 		n.log.Warn("prompts can't be tokenized: the block map decides", "model", model, "problem", report.Problem, "ways", report.Ways)
 		return
 	}
+	for _, way := range report.Ways {
+		if way.Way == "local" && way.State == "mismatch" {
+			n.log.Warn("the tokenizer's folder does not match the engine and is not used", "model", model, "problem", way.Problem)
+		}
+	}
 	n.log.Info("prompts are tokenized", "model", model, "way", report.Way, "ways", report.Ways)
 }
 

@@ -43,11 +43,13 @@ type clusterStatus struct {
 		MaxBytes   int64          `json:"max_bytes"`
 		Sources    []sourceStatus `json:"sources"`
 		Tokenizers []struct {
-			Model   string `json:"model"`
-			Way     string `json:"way"`
-			Problem string `json:"problem"`
+			Model   string            `json:"model"`
+			Way     string            `json:"way"`
+			Problem string            `json:"problem"`
+			Ways    map[string]string `json:"ways"`
 		} `json:"tokenizers"`
 		Distrusted []string `json:"distrusted"`
+		Lost       []string `json:"lost"`
 	} `json:"index"`
 }
 
@@ -137,15 +139,21 @@ func writeStatus(out io.Writer, s *clusterStatus) error {
 // is to tell it anything.
 func writeIndex(w io.Writer, s *clusterStatus) {
 	x := &s.Index
-	if x.Status == "disabled" || x.Status == "" {
+	if len(x.Sources) == 0 && (x.Status == "disabled" || x.Status == "") {
 		return
 	}
 	fmt.Fprintf(w, "\nprecise index\t%s, %d entries, %.1f of %.1f MiB\n", x.Status, x.Entries, mebibytes(x.Bytes), mebibytes(x.MaxBytes))
 	for _, t := range x.Tokenizers {
 		fmt.Fprintf(w, "tokens of %s\t%s\n", t.Model, cmp.Or(t.Way, t.Problem))
+		if local := t.Ways["local"]; strings.HasPrefix(local, "mismatch") {
+			fmt.Fprintf(w, "\tthe tokenizer's folder is not used: %s\n", local)
+		}
 	}
 	for _, model := range x.Distrusted {
 		fmt.Fprintf(w, "tokens of %s\tpredictions did not come true: the block map decides for a while\n", model)
+	}
+	for _, model := range x.Lost {
+		fmt.Fprintf(w, "cache of %s\tnobody tells of it any more: the block map decides\n", model)
 	}
 	fmt.Fprintln(w, "\nSOURCE\tRANK\tBY\tSTATE\tBLOCKS\tBLOCK SIZE\tPROBLEM")
 	for _, o := range x.Sources {
