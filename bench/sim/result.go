@@ -4,6 +4,7 @@ package sim
 // everything in it but WallS depends on the configuration and the trace alone.
 type Result struct {
 	Policy   string `json:"policy"`
+	Precise  bool   `json:"precise"` // it went by what engines published
 	Nodes    int    `json:"nodes"`
 	Backends int    `json:"backends"`
 	Seed     uint64 `json:"seed"`
@@ -61,7 +62,7 @@ type Window struct {
 func (s *simulation) result() *Result {
 	f := &s.figures
 	r := &Result{
-		Policy: s.cfg.Policy, Nodes: s.cfg.Nodes, Backends: s.cfg.Backends, Seed: s.cfg.Seed,
+		Policy: s.cfg.Policy, Precise: s.cfg.Precise, Nodes: s.cfg.Nodes, Backends: s.cfg.Backends, Seed: s.cfg.Seed,
 		Requests: f.ended, Failed: f.failed, Retried: f.retried,
 		HitRate: f.all.hitRate(), FollowUpHitRate: f.followUps.hitRate(), Kept: ratio(float64(f.kept), float64(f.turns)),
 		TTFT: distributionOf(f.ttfts), TTFTs: f.ttfts,

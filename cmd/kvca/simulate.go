@@ -14,6 +14,7 @@ import (
 	"kvca/bench/rival"
 	"kvca/bench/sim"
 	"kvca/bench/trace"
+	"kvca/router"
 )
 
 // simulateSettings are what `kvca simulate` can be told.
@@ -105,6 +106,9 @@ func (s *simulateSettings) check() error {
 	want(s.workload == "" || slices.Contains(workloadNames(), s.workload), "workload", "unknown %q: want one of %s", s.workload, strings.Join(workloadNames(), ", "))
 	for _, name := range s.policies {
 		want(slices.Contains(sim.Policies(), name), "policy", "unknown %q: want one of %s", name, strings.Join(sim.Policies(), ", "))
+	}
+	for _, name := range s.policies {
+		want(!s.precise || slices.Contains(router.PolicyNames(), name), "precise", "%s takes no notice of events: want it with %s only", name, strings.Join(router.PolicyNames(), ", "))
 	}
 	_, err := engine.ProfileNamed(s.profile)
 	_, sharing := sharings[s.sharing]

@@ -17,10 +17,18 @@ func writeResults(out io.Writer, s *simulateSettings, t *trace.Trace, results []
 	fmt.Fprintln(w, "POLICY\tHIT\tFOLLOW-UP HIT\tKEPT\tTTFT MEAN\tP50\tP90\tP99\tLOAD COV\tMAX/MEAN\tPEER B/S\tDEGRADED\tFAILED\tWALL\t")
 	for _, r := range results {
 		fmt.Fprintf(w, "%s\t%.3f\t%s\t%s\t%.3f s\t%.3f s\t%.3f s\t%.3f s\t%s\t%.3f\t%.0f\t%d\t%d\t%.1f s\t\n",
-			r.Policy, r.HitRate, figure(r.FollowUpHitRate), figure(r.Kept), r.TTFT.Mean, r.TTFT.P50, r.TTFT.P90, r.TTFT.P99,
+			named(r), r.HitRate, figure(r.FollowUpHitRate), figure(r.Kept), r.TTFT.Mean, r.TTFT.P50, r.TTFT.P90, r.TTFT.P99,
 			figure(r.LoadCoV), r.MaxMeanComputed, r.PeerBytesPerS, r.Degraded, r.Failed, r.WallS)
 	}
 	return w.Flush()
+}
+
+// named is the run's policy, and whether it went by events.
+func named(r *sim.Result) string {
+	if r.Precise {
+		return r.Policy + " (precise)"
+	}
+	return r.Policy
 }
 
 // figure is a dash where there was nothing to measure: no follow-ups, no word in
