@@ -1,14 +1,17 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/netip"
+	"os"
 	"strings"
 	"time"
 
+	"kvca/cluster/agent"
 	"kvca/cluster/secret"
 )
 
@@ -71,7 +74,7 @@ func clusterOptions() []*option {
 		{
 			name: "agents-file", value: "FILE", shown: "none",
 			usage: "agents that may tell what backends hold, a line each: NAME TOKEN BACKEND[,BACKEND...]; read again when it changes",
-			set:   text(func(s *settings) *string { return &s.cluster.agentsFile }, checkFile),
+			set:   setAgentsFile,
 		},
 		{
 			name: "learn-backends", shown: "true where neither --backend nor --simulate is given, else false",
@@ -92,6 +95,28 @@ func clusterOptions() []*option {
 			set: toggle(func(s *settings) *bool { return &s.cluster.mixedBlockSizes }),
 		},
 	}
+}
+
+// setAgentsFile takes a file of credentials. It is opened for good with the node's ports.
+func setAgentsFile(s *settings, name string) error {
+	s.cluster.agentsFile = name
+	content, err := readBounded(name, maxFileBytes)
+	if err != nil {
+		return fmt.Errorf("%q %w", name, err)
+	}
+	if _, err := agent.ReadCredentials(bytes.NewReader(content)); err != nil {
+		return fmt.Errorf("%q: %w", name, err)
+	}
+	if othersRead(name) {
+		s.warn("the agents' file can be read by others than its owner: chmod 600 %s", name)
+	}
+	return nil
+}
+
+// othersRead is whether others than its owner can read a file.
+func othersRead(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && info.Mode().Perm()&0o077 != 0
 }
 
 // clusterSettings say how the node meets its peers.
@@ -133,6 +158,9 @@ func (c *clusterSettings) finish() (faults []error) {
 	if c.gossip == "" {
 		if len(c.join) > 0 {
 			fault("join: %s: there is no gossip port to reach it from: want --gossip", strings.Join(c.join, ", "))
+		}
+		if c.agentsFile != "" {
+			fault("agents_file: %q: agents connect to --link, which --gossip off does not open: want --gossip", c.agentsFile)
 		}
 		return faults
 	}

@@ -1,12 +1,16 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
+	"kvca/proxy/backend"
 	"kvca/proxy/engine/feed"
 	"kvca/proxy/engine/prompt"
 	"kvca/state/kvindex"
@@ -45,6 +49,19 @@ func (x *indexSettings) eventsOf(id, own string) string {
 		return x.events[id]
 	}
 	return x.events[everyBackend]
+}
+
+// finish checks what follows from several settings. Its faults are keyed.
+func (x *indexSettings) finish(backends []backend.Config) (faults []error) {
+	if x.prompts.Preference == prompt.PreferLocal && len(x.tokenizers) == 0 {
+		faults = append(faults, errors.New("tokens: local: there is no tokenizer here: want --tokenizer, or auto"))
+	}
+	for _, b := range backends {
+		if b.Events != "" && x.events[b.ID] != "" {
+			faults = append(faults, fmt.Errorf("events: %s is given twice, here and by the backend's own key events: keep one", b.ID))
+		}
+	}
+	return faults
 }
 
 func indexOptions() []*option {
@@ -153,7 +170,11 @@ func addTokenizer(s *settings, v string) error {
 		return fmt.Errorf("%q: there is one for that already: keep one", v)
 	}
 	s.index.tokenizers[model] = dir
-	return nil
+	f, err := os.Open(filepath.Join(dir, "tokenizer.json"))
+	if err != nil {
+		return fmt.Errorf("%q: can't be read (%w): want a folder with tokenizer.json", v, err)
+	}
+	return f.Close()
 }
 
 func addFallback(s *settings, v string) error {

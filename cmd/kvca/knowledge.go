@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -145,15 +146,41 @@ func (n *node) know(ctx context.Context) {
 	defer work.Wait()
 	work.Go(func() { n.reader.Run(ctx) })
 	work.Go(func() { n.testTokenizers(ctx) })
-	tick := time.NewTicker(coverEvery)
+	tick, settled := time.NewTicker(coverEvery), time.NewTimer(strangersAfter)
 	defer tick.Stop()
+	defer settled.Stop()
 	for {
 		n.cover()
 		select {
 		case <-ctx.Done():
 			return
+		case <-settled.C:
+			n.warnOfStrangers()
 		case <-tick.C:
 		}
+	}
+}
+
+// strangersAfter is how long after the start a backend that --events names may be
+// missing: peers tell of theirs meanwhile.
+const strangersAfter = 10 * time.Second
+
+// warnOfStrangers names what --events was given for and no backend is called: most
+// likely a mistake in writing, for which nothing else would be heard of.
+func (n *node) warnOfStrangers() {
+	known := make(map[string]bool)
+	for _, facts := range n.pool.All() {
+		known[facts.ID] = true
+	}
+	var strangers []string
+	for id := range n.settings.index.events {
+		if id != everyBackend && !known[id] {
+			strangers = append(strangers, id)
+		}
+	}
+	if len(strangers) > 0 {
+		slices.Sort(strangers)
+		n.log.Warn("--events names backends that are not there: nothing is read for them", "backends", strings.Join(strangers, ","))
 	}
 }
 

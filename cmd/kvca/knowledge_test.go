@@ -1,6 +1,9 @@
 package main
 
 import (
+	"bytes"
+	"log/slog"
+	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -132,6 +135,65 @@ func TestEventsOfVariablesAreCutAtCommas(t *testing.T) {
 	}
 	if got := s.index.eventsOf("a", "auto"); got != "auto" {
 		t.Errorf("the backend's own counts first, got %q", got)
+	}
+}
+
+func TestIndexSettingsThatDoNothingAreFaults(t *testing.T) {
+	agents := writeFile(t, "agents", "host "+agentToken+" a\n")
+	for _, c := range []struct {
+		flags map[string][]string
+		want  string
+	}{
+		{map[string][]string{"tokens": {"local"}}, "--tokens: local: there is no tokenizer"},
+		{map[string][]string{"simulate-events": {"true"}}, "--simulate-events: there is no simulated backend"},
+		{map[string][]string{"agents-file": {agents}, "gossip": {off}}, "--agents-file: "},
+		{map[string][]string{"agents-file": {"/nonexistent"}}, `--agents-file: "/nonexistent" can't be read`},
+		{map[string][]string{"agents-file": {writeFile(t, "agents", "host short a")}}, "line 1: a token of 5 bytes"},
+		{map[string][]string{"tokenizer": {"m=/nonexistent"}}, `--tokenizer: "m=/nonexistent": can't be read`},
+		{map[string][]string{"tokenizer": {t.TempDir()}}, "want a folder with tokenizer.json"},
+	} {
+		_, err := resolve(sources{flag: flagsAre(c.flags)})
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v: %v, want %q in it", c.flags, err, c.want)
+		}
+	}
+	_, err := resolve(sources{
+		file: writeFile(t, "kvca.yaml", "backend:\n  - {id: a, url: http://a:1, events: auto}\n"),
+		flag: flagsAre(map[string][]string{"events": {"a=auto"}}),
+	})
+	if err == nil || !strings.Contains(err.Error(), "--events: a is given twice") {
+		t.Errorf("events of a backend given twice: %v", err)
+	}
+}
+
+func TestAgentsFilesThatOthersReadAreWarnedOf(t *testing.T) {
+	for mode, want := range map[os.FileMode]int{0o600: 0, 0o640: 1} {
+		agents := writeFile(t, "agents", "host "+agentToken+" a\n")
+		if err := os.Chmod(agents, mode); err != nil {
+			t.Fatal(err)
+		}
+		s, err := resolve(sources{flag: flagsAre(map[string][]string{"agents-file": {agents}})})
+		if err != nil || len(s.warnings) != want {
+			t.Errorf("mode %v: error %v, warnings %q, want %d", mode, err, s.warnings, want)
+		}
+	}
+}
+
+func TestEventsOfBackendsThatAreNotThereAreWarnedOf(t *testing.T) {
+	var logs bytes.Buffer
+	s := onItsOwn(t, map[string][]string{"simulate": {"1"}, "events": {"sim-0=auto", "gpu-9=auto", "*=auto"}})
+	n, err := newNode(s, slog.New(slog.NewTextHandler(&logs, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer n.Close()
+	if err := n.addBackends(); err != nil {
+		t.Fatal(err)
+	}
+	logs.Reset()
+	n.warnOfStrangers()
+	if got := logs.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "backends=gpu-9\n") {
+		t.Errorf("logged %q", got)
 	}
 }
 

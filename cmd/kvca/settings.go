@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -80,6 +81,10 @@ func (s *settings) finish() []error {
 		faults = append(faults, leaves(err)...)
 	}
 	faults = append(faults, s.cluster.finish()...)
+	faults = append(faults, s.index.finish(s.backends)...)
+	if s.simulateEvents && s.simulate == 0 {
+		faults = append(faults, errors.New("simulate_events: there is no simulated backend to publish any: want --simulate too"))
+	}
 	if s.cluster.open() {
 		s.warnOfOpenPorts()
 	}
