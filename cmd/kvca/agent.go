@@ -50,24 +50,25 @@ func agentCommand() *cli.Command {
 			"where that fails; nodes tell each other. For engines whose event sockets the nodes can't reach, or should not.\n\n" +
 			"After -- stands an engine to start and keep running, as vllm serve ...: the agent gives it free loopback ports for its\n" +
 			"events, adds --kv-events-config, and for vLLM also --enable-prefix-caching, --prefix-caching-hash-algo and PYTHONHASHSEED,\n" +
-			"where they are not given. --backend then is its id at the gateway.\n\n" +
+			"where they are not given. --backend then is its id at the gateway. The engine ends with the agent, on Linux also where\n" +
+			"the agent is killed.\n\n" +
 			"The token is proved, never sent. The nodes have it in their --agents-file, with the backends that the agent may describe.",
 		Flags: []cli.Flag{
-			&cli.StringSliceFlag{Name: "node", Usage: "link address `HOST:PORT` of a node; repeatable", EnvVars: []string{"KVCA_NODE"}},
+			&cli.StringSliceFlag{Name: "node", Usage: "`HOST:PORT` that a node's --link is; repeatable", EnvVars: []string{"KVCA_NODE"}},
 			&cli.StringFlag{Name: "name", Usage: "the agent's `NAME` in the nodes' --agents-file", DefaultText: "the host's name", EnvVars: []string{"KVCA_NAME"}},
 			&cli.StringFlag{Name: "token-file", Usage: "`FILE` with the agent's token", EnvVars: []string{"KVCA_TOKEN_FILE"}},
 			&cli.StringSliceFlag{Name: "events", Usage: "`ID=ENDPOINT[,REPLAY]` of a backend, as in kvca serve; repeatable", EnvVars: []string{"KVCA_EVENTS"}},
-			&cli.StringSliceFlag{Name: "engine", Usage: "`ID=URL` of a backend's engine, for ID=auto; repeatable", EnvVars: []string{"KVCA_ENGINE"}},
+			&cli.StringSliceFlag{Name: "engine", Usage: "`ID=URL` of a backend's engine, which is asked where --events has ID=auto; repeatable", EnvVars: []string{"KVCA_ENGINE"}},
 			&cli.StringFlag{Name: "backend", Usage: "`ID` of the engine that the command starts", EnvVars: []string{"KVCA_BACKEND"}},
-			&cli.IntFlag{Name: "ranks", Usage: "`N` data-parallel ranks of each backend", Value: 1},
-			&cli.StringFlag{Name: "max-bytes", Usage: "bound of `SIZE` on the memory of all that engines hold", Value: "512MiB"},
+			&cli.StringFlag{Name: "ranks", Usage: "`N` data-parallel ranks of each backend", Value: "1"},
+			&cli.StringFlag{Name: "max-bytes", Usage: "bound of `SIZE` on the memory of all that engines hold, about 300 bytes a block", Value: "512MiB"},
 			&cli.StringFlag{Name: "cluster-secret-file", Usage: "`FILE` with the cluster's secret, for TLS with its nodes", EnvVars: []string{"KVCA_CLUSTER_SECRET_FILE"}},
 			&cli.StringFlag{Name: "cluster-cert", Usage: "certificate `FILE` for TLS with the nodes, in place of the secret"},
 			&cli.StringFlag{Name: "cluster-key", Usage: "its key `FILE`"},
 			&cli.StringFlag{Name: "cluster-ca", Usage: "`FILE` with what the nodes' certificates are signed by"},
-			&cli.DurationFlag{Name: "grace", Usage: "`DURATION` that the engine has to end", Value: time.Minute},
-			&cli.StringFlag{Name: "log-level", Usage: "debug, info, warn or error", Value: "info"},
-			&cli.StringFlag{Name: "log-format", Usage: "text or json", Value: "text"},
+			&cli.StringFlag{Name: "grace", Usage: "`DURATION` that the started engine has to end", Value: "1m"},
+			&cli.StringFlag{Name: "log-level", Usage: "least `LEVEL` that is logged: debug, info, warn or error", Value: "info"},
+			&cli.StringFlag{Name: "log-format", Usage: "`FORMAT` of the log: text or json", Value: "text"},
 		},
 		Action: func(c *cli.Context) error {
 			s, log, err := readAgent(c)
@@ -82,10 +83,10 @@ func agentCommand() *cli.Command {
 // readAgent reads the settings. It returns all faults at once.
 func readAgent(c *cli.Context) (*agentSettings, *slog.Logger, error) {
 	s := &agentSettings{
-		nodes: c.StringSlice("node"), name: c.String("name"), tokenFile: c.String("token-file"), ranks: c.Int("ranks"),
+		nodes: c.StringSlice("node"), name: c.String("name"), tokenFile: c.String("token-file"),
 		events: indexSettings{events: make(map[string]string)}, engines: make(map[string]string),
 		secretFile: c.String("cluster-secret-file"), certFile: c.String("cluster-cert"), keyFile: c.String("cluster-key"), caFile: c.String("cluster-ca"),
-		backend: c.String("backend"), command: c.Args().Slice(), grace: c.Duration("grace"),
+		backend: c.String("backend"), command: c.Args().Slice(),
 	}
 	if s.name == "" {
 		s.name = hostName()
@@ -96,7 +97,8 @@ func readAgent(c *cli.Context) (*agentSettings, *slog.Logger, error) {
 			wrong = append(wrong, fault{origin{place: "--" + flag}, flag, err.Error()})
 		}
 	}
-	settings := &settings{index: s.events}
+	settings := newSettings()
+	settings.index = s.events
 	for _, v := range c.StringSlice("events") {
 		note("events", addEvents(settings, v))
 	}
@@ -104,17 +106,30 @@ func readAgent(c *cli.Context) (*agentSettings, *slog.Logger, error) {
 	for _, v := range c.StringSlice("engine") {
 		note("engine", s.addEngine(v))
 	}
-	var err error
-	s.maxBytes, err = readSize(c.String("max-bytes"))
-	note("max-bytes", err)
-	log := newSettings()
-	note("log-level", log.logLevel.UnmarshalText([]byte(c.String("log-level"))))
-	note("log-format", oneOf(c.String("log-format"), "text", "json"))
-	log.logFormat = c.String("log-format")
+	for flag, set := range s.single() {
+		note(flag, set(settings, c.String(flag)))
+	}
 	for flag, err := range s.check() {
 		note(flag, err)
 	}
-	return s, newLogger(c.App.ErrWriter, log), wrong.err()
+	slices.SortStableFunc(wrong, func(a, b fault) int { return strings.Compare(a.place, b.place) })
+	return s, newLogger(c.App.ErrWriter, settings), wrong.err()
+}
+
+// single reads the flags with one value that is no text, by their names. How to log
+// goes into the settings that a node has for it.
+func (s *agentSettings) single() map[string]setter {
+	set := map[string]setter{
+		"max-bytes": sizeBetween(func(*settings) *int64 { return &s.maxBytes }, 1<<20, 1<<40),
+		"ranks":     number(readCount, func(*settings) *int { return &s.ranks }, 1, 1024),
+		"grace":     durationBetween(func(*settings) *time.Duration { return &s.grace }, 0, day),
+	}
+	for _, o := range lifeOptions() {
+		if strings.HasPrefix(o.name, "log-") {
+			set[o.name] = o.set
+		}
+	}
+	return set
 }
 
 func (s *agentSettings) addEngine(v string) error {
@@ -131,7 +146,12 @@ func (s *agentSettings) addEngine(v string) error {
 func (s *agentSettings) check() map[string]error {
 	wrong := make(map[string]error)
 	if len(s.nodes) == 0 {
-		wrong["node"] = errors.New("none is given: want the link address of a node")
+		wrong["node"] = errors.New("none is given: want HOST:PORT that a node's --link is")
+	}
+	for _, node := range s.nodes {
+		if checkPeer(node) != nil {
+			wrong["node"] = fmt.Errorf("%q is no address of a node: want HOST:PORT that its --link is, such as gw-1:7947", node)
+		}
 	}
 	if s.tokenFile == "" {
 		wrong["token-file"] = errors.New("none is given: want a file with the agent's token")
@@ -196,6 +216,7 @@ func runAgent(ctx context.Context, s *agentSettings, log *slog.Logger, out, errs
 	})
 	background, end := context.WithCancel(context.WithoutCancel(ctx))
 	var work sync.WaitGroup
+	defer log.Info("stopped", "agent", s.name)
 	defer work.Wait()
 	defer end()
 	work.Go(func() { r.Run(background) })
@@ -217,6 +238,9 @@ func (s *agentSettings) open(log *slog.Logger) (*agent.Agent, func(context.Conte
 	text, err := readBounded(s.tokenFile, maxKeyBytes)
 	if err != nil {
 		return nil, nil, fmt.Errorf("--token-file: %q %w", s.tokenFile, err)
+	}
+	if othersRead(s.tokenFile) {
+		log.Warn("the token's file can be read by others than its owner: chmod 600 " + s.tokenFile)
 	}
 	var tls link.TLS
 	watch := func(context.Context) {}

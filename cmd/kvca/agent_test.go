@@ -100,13 +100,16 @@ func TestAgentSaysWhatIsMissing(t *testing.T) {
 		args []string
 		want []string
 	}{
-		{nil, []string{"--node", "--token-file", "--events"}},
+		{nil, []string{"--node: none", "--token-file: none", "--events: none"}},
+		{[]string{"--node", "foo"}, []string{`--node: "foo" is no address of a node: want HOST:PORT that its --link is`}},
+		{[]string{"--log-level", "loud"}, []string{`--log-level: "loud": want one of debug, info, warn, error`}},
+		{[]string{"--grace", "soon", "--ranks", "0"}, []string{`--grace: "soon" is no duration: want`, `--ranks: "0" is out of range: want 1 to`}},
 		{[]string{"--backend", "a"}, []string{"want -- and a command"}},
 		{[]string{"--", "sleep", "1"}, []string{"--backend"}},
 		{[]string{"--events", "a=auto"}, []string{"want a=URL"}},
 		{[]string{"--events", "*=auto"}, []string{"in place of *"}},
 		{[]string{"--events", "a=tcp://h:1", "--backend", "a", "--", "sleep", "1"}, []string{"leave it out"}},
-		{[]string{"--engine", "nonsense", "--max-bytes", "lots"}, []string{"want ID=URL", "is no size"}},
+		{[]string{"--engine", "nonsense", "--max-bytes", "lots"}, []string{"--engine: \"nonsense\": want ID=URL", "--max-bytes: \"lots\" is no size"}},
 	} {
 		_, err := agentOf(t, c.args...)
 		for _, want := range c.want {
@@ -148,14 +151,10 @@ sleep 1000 & echo $! > "$1/child"; wait
 	ended := make(chan error, 1)
 	go func() { ended <- p.run(ctx) }()
 	child := filepath.Join(dir, "child")
-	for end := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
-		if text, err := os.ReadFile(child); err == nil && bytes.HasSuffix(text, []byte("\n")) {
-			break
-		}
-		if time.Now().After(end) {
-			t.Fatal("the engine was not started a second time")
-		}
-	}
+	waitFor(t, "an engine that is started a second time", func() bool {
+		text, err := os.ReadFile(child)
+		return err == nil && bytes.HasSuffix(text, []byte("\n"))
+	})
 	pid, err := os.ReadFile(child)
 	if err != nil {
 		t.Fatal(err)
@@ -165,12 +164,18 @@ sleep 1000 & echo $! > "$1/child"; wait
 		t.Error(err)
 	}
 	proc := filepath.Join("/proc", strings.TrimSpace(string(pid)), "stat")
-	for end := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
-		if stat, err := os.ReadFile(proc); err != nil || bytes.Contains(stat, []byte(") Z ")) {
-			return
-		}
+	waitFor(t, "an engine's child that ends", func() bool {
+		stat, err := os.ReadFile(proc)
+		return err != nil || bytes.Contains(stat, []byte(") Z "))
+	})
+}
+
+// waitFor waits until what other processes do has come about.
+func waitFor(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !done(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatal("the engine's child still runs")
+			t.Fatalf("waited in vain for %s", what)
 		}
 	}
 }

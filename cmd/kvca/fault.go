@@ -29,7 +29,8 @@ func (o origin) names(key string) bool {
 	if !flag {
 		name, _ = strings.CutPrefix(o.place, "KVCA_")
 	}
-	return o.line == 0 && strings.ToLower(strings.ReplaceAll(name, "-", "_")) == key
+	plain := func(s string) string { return strings.ToLower(strings.ReplaceAll(s, "-", "_")) }
+	return o.line == 0 && plain(name) == plain(key)
 }
 
 // fault is one thing wrong with a configuration. Its text says where it stands,

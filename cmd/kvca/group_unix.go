@@ -8,7 +8,10 @@ import (
 )
 
 // ownGroup gives the command a group of its own: engines have children.
-func ownGroup(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
+func ownGroup(cmd *exec.Cmd) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	endWithUs(cmd.SysProcAttr)
+}
 
 // endGroup asks all of the group to end, killGroup ends them. Who is gone already is
 // no error.

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -113,12 +114,11 @@ func (p *supervised) once(ctx context.Context) error {
 	cmd.Env, cmd.Stdout, cmd.Stderr = p.env, p.out, p.errs
 	cmd.WaitDelay = time.Second // children that keep the output open
 	ownGroup(cmd)
-	if err := cmd.Start(); err != nil {
+	ended, err := start(cmd)
+	if err != nil {
 		return fmt.Errorf("start: %w", err)
 	}
 	p.log.Info("engine started", "pid", cmd.Process.Pid, "command", strings.Join(p.argv, " "))
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
 	select {
 	case err := <-ended:
 		killGroup(cmd) // what it has left behind would hold its port
@@ -135,4 +135,20 @@ func (p *supervised) once(ctx context.Context) error {
 		killGroup(cmd)
 		return <-ended
 	}
+}
+
+// start starts a command. It is a thread whose end tells the command that the agent has
+// ended (see ownGroup), so one stays with it until it ends by itself.
+func start(cmd *exec.Cmd) (ended <-chan error, err error) {
+	started, end := make(chan error), make(chan error, 1)
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			end <- cmd.Wait()
+		}
+	}()
+	return end, <-started
 }
