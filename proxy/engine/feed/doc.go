@@ -29,9 +29,11 @@
 // The state "degraded" of Status is live, with a replay overdue that could not be
 // had. Of a replay only numbers that follow each other count, not its end marker:
 // the engine's socket drops pieces for a slow reader, so after 500 batches and more
-// the end is asked for again. There is one at a time; three in a row that bring
-// nothing are a failure, 3 s without a batch too; after one that was of no use none
-// is begun for 1 s, doubling to 30 s. What an answer lacks is gone if it was
+// the end is asked for again. There is one at a time; three in a row that break
+// off are a failure, 3 s without a batch too, and six that bring nothing in order, the
+// last three after ever longer pauses; after one that was of no use
+// none is begun for 1 s, doubling to 30 s. Replaying that goes on for 10 s is a problem
+// that Status tells. What an answer lacks is gone if it was
 // published before the question. A batch that can't be read is not asked for again,
 // since its bytes would be the same.
 //

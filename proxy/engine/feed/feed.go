@@ -63,6 +63,11 @@ func (f *Feed) Expect() {
 // feed notices, and a Void that comes later forgets what was learned since.
 func (f *Feed) Void() { f.inbox.put(item{kind: voidMark}) }
 
+// Resync has all there is asked for again, since the sink has not taken all that it
+// was told. What is known stays until the answer begins. Without a replay socket
+// there is nobody to ask, and nothing happens.
+func (f *Feed) Resync() { f.inbox.put(item{kind: resyncMark}) }
+
 // worker is the one goroutine that touches machine and sink.
 type worker struct {
 	*Feed
@@ -156,5 +161,7 @@ func (w *worker) handle(i *item) {
 		m.lost(now)
 	case voidMark:
 		m.void()
+	case resyncMark:
+		m.resync()
 	}
 }

@@ -291,6 +291,21 @@ func TestVoidForgets(t *testing.T) {
 	r.untilHolds("2@gpu")
 }
 
+func TestResyncBringsWhatTheSinkLost(t *testing.T) {
+	r := run(t, engine(t, true), nil)
+	r.live()
+	r.publish(stored(1))
+	r.publish(stored(2))
+	r.untilHolds("1@gpu 2@gpu")
+	r.sink.Reset()
+	r.feed.Resync()
+	r.untilHolds("1@gpu 2@gpu")
+	r.live()
+	if s := r.feed.Status(); s.Resets["resync"] != 1 || s.Problem != "" {
+		t.Errorf("status %+v, want one reset for the resync", s)
+	}
+}
+
 // A worker that is kept busy has batches dropped, and gets them by a replay.
 func TestAQueueThatOverflowsIsHealed(t *testing.T) {
 	p := engine(t, true)

@@ -20,6 +20,7 @@ const (
 	malformed
 	lossMark // live batches were dropped here
 	voidMark
+	resyncMark
 )
 
 // item is one input of the machine, as the sockets' goroutines leave it.

@@ -19,8 +19,9 @@ const (
 	downAfter   = 5 * time.Second        // Config.DownAfter, by default
 	silentAfter = 30 * time.Second       // Config.SilentAfter, by default
 	stallAfter  = 3 * time.Second        // of a replay that says nothing, by default
+	longAfter   = 10 * time.Second       // of replaying without an end that is worth a word
 	retryStep   = 500 * time.Millisecond // before the second try; twice that before the third
-	maxTries    = 3                      // of replays in a row that fail without progress
+	maxTries    = 3                      // of replays in a row that fail; of useless ones without a pause, and with one
 	trustBelow  = 500                    // batches: the engine's socket drops what a reader of 1,000 leaves
 	maxAsks     = 128                    // of replays in one recovery, whatever they bring
 	coolFirst   = time.Second            // no replay after one that was of no use
@@ -87,9 +88,10 @@ type machine struct {
 	hasHeard bool
 	resumed  bool // without a replay socket: the first batch must be next
 
-	pending pending
-	replay  replay
-	trust   int // batches in a replay from which on its end is doubted
+	pending  pending
+	replay   replay
+	recovery recovery
+	trust    int // batches in a replay from which on its end is doubted
 
 	cool      time.Duration
 	coolUntil time.Duration
@@ -123,7 +125,6 @@ func (m *machine) connected(now time.Duration) {
 		m.golive()
 		return
 	}
-	m.mode = replaying
 	m.replay = replay{}
 	if m.begun && m.summed {
 		m.request(now, m.next-1, verify)
@@ -184,8 +185,11 @@ func (m *machine) tick(now time.Duration) {
 			m.again(now)
 		}
 	case m.stale && now >= m.coolUntil:
-		m.replay = replay{}
+		m.replay = replay{err: m.replay.err, vain: m.replay.vain}
 		m.request(now, 0, fresh)
+	}
+	if m.mode == replaying {
+		m.recovery.took = now - m.recovery.since
 	}
 	m.silence.tick(now, m.config.SilentAfter)
 }
@@ -210,12 +214,18 @@ func (m *machine) deadline() time.Duration {
 	case m.stale:
 		at(m.coolUntil)
 	}
+	if m.mode == replaying && m.recovery.took < longAfter {
+		at(m.recovery.since + longAfter)
+	}
 	return d
 }
 
 // void forgets what is known, since the engine was told to, or is known to have
 // restarted. The stream goes on.
 func (m *machine) void() { m.reset(ResetVoid) }
+
+// resync has all there is asked for, as soon as a replay may begin.
+func (m *machine) resync() { m.stale = m.canReplay() }
 
 func (m *machine) dropAll() {
 	m.dropped = true

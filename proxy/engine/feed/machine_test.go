@@ -12,7 +12,7 @@ import (
 // script drives a machine by lines of text and records what it does.
 //
 // Inputs: "up", "down", "3" (live batch 3), "3x" (another batch 3), "r3" (batch 3 of
-// the replay), "end", "fail", "lost", "void", "+2s", "expect". Payloads that begin
+// the replay), "end", "fail", "lost", "void", "resync", "+2s", "expect". Payloads that begin
 // with "bad" can't be read, with "clear" forget.
 type script struct {
 	t   *testing.T
@@ -72,6 +72,8 @@ func (s *script) word(w string) {
 		m.lost(s.now)
 	case w == "void":
 		m.void()
+	case w == "resync":
+		m.resync()
 	case w == "expect":
 		m.silence.expect(s.now, 1, silentAfter)
 	case w[0] == '+':
@@ -288,6 +290,33 @@ func TestWithReplaySocket(t *testing.T) {
 			"what the engine was told to forget is forgotten", true,
 			"up r0 end void 1", "ask:0 0 live reset:void 1", live, "",
 		},
+		{
+			"a resync asks for all, and keeps what is known until it comes", true,
+			"up r0 r1 end 2 resync +1ms 3 r1 r2 r3 end 4", "ask:0 0 1 live 2 ask:0 reset:resync 1 2 3 4", live, "began at batch 1",
+		},
+		{
+			"a resync during a replay comes after it", true,
+			"up r0 end 2 resync r1 end +1ms r0 r1 r2 end", "ask:0 0 live ask:1 1 2 ask:0 reset:resync 0 1 2", live, "",
+		},
+		{
+			"a resync waits for the connection", true,
+			"up r0 end down resync +1s up r0 end +1ms r0 end", "ask:0 0 live ask:0 ask:0 reset:resync 0", live, "",
+		},
+		{
+			"a resync by a socket that fails leaves what is known", true,
+			"up r0 end 1 resync +1ms fail +1s fail +1s fail", "ask:0 0 live 1 ask:0 ask:0 ask:0", live, "failed 3 times in a row (refused)",
+		},
+		{
+			"three answers of other numbers are reason to wait", true,
+			"up r0 end 1 9 r4 r7 r8 r11 r12 r20 +499ms r21 +1ms r22 r30",
+			"ask:0 0 live 1 ask:2 reset:gap 4 ask:5 reset:gap 8 ask:9 reset:gap 12 ask:13 reset:gap 22", replaying, "expected 13",
+		},
+		{
+			"six are a failure", true,
+			"up r0 end 1 9 r1 r8 r1 r8 r1 r8 +500ms r1 r8 +1s r1 r8 +2s r1 r8 10",
+			"ask:0 0 live 1 ask:2 ask:2 ask:2 ask:2 ask:2 ask:2 reset:gap 9 10", live,
+			"failed 6 times in a row (its answers did not go on at batch 2",
+		},
 	} {
 		t.Run(c.name, c.run)
 	}
@@ -304,6 +333,7 @@ func TestWithoutReplaySocket(t *testing.T) {
 		{"a batch that comes late is not taken", false, "up 0 2 1 2x 3", "live 0 reset:gap 2 reset:restart 2x 3", live, "two engines"},
 		{"a batch sent twice is skipped", false, "up 0 0 1", "live 0 1", live, ""},
 		{"a batch that can't be read is a reset", false, "up 0 bad1 2", "live 0 bad1 reset:damaged 2", live, "batch 1 could not be read"},
+		{"a resync is nothing", false, "up 0 resync +1m 1", "live 0 1", live, ""},
 		{"own losses show in the next number", false, "up 0 lost 2", "live 0 reset:gap 2", live, "expected 1"},
 		{"a socket that stays down takes all with it", false, "up 0 down +5s up 1", "live 0 dead reset:down live 1", live, "began at batch 1"},
 	} {
@@ -350,7 +380,7 @@ func TestReplaysThatFailBecomeRare(t *testing.T) {
 func TestAReplayOfOneBatchATimeEnds(t *testing.T) {
 	s := newScript(t, true)
 	s.play("up r0 end 1000")
-	for seq := uint64(1); s.m.mode == replaying; seq += 2 {
+	for seq := uint64(1); s.m.mode == replaying; seq++ {
 		if seq > 10_000 {
 			t.Fatal("never ends")
 		}
@@ -359,6 +389,71 @@ func TestAReplayOfOneBatchATimeEnds(t *testing.T) {
 	}
 	if s.m.counts.replays > maxAsks+1 {
 		t.Errorf("%d replays, want at most %d", s.m.counts.replays, maxAsks+1)
+	}
+}
+
+// A replay socket that answers with other numbers than it was asked for, at once,
+// must not be asked all the time.
+func TestUselessAnswersBecomeRare(t *testing.T) {
+	for name, answers := range map[string]func(next uint64) []uint64{
+		"too high, with holes": func(next uint64) []uint64 { return []uint64{next + 3, next + 9} },
+		"too low and high":     func(next uint64) []uint64 { return []uint64{0, next + 9} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScript(t, true)
+			s.play("up r0 end")
+			asked := s.m.counts.replays
+			for seq, end := uint64(100), s.now+10*time.Second; s.now < end; seq++ {
+				s.word(fmt.Sprint(100 * seq)) // another gap each time
+				for range 200 {
+					if !s.m.replay.active {
+						break
+					}
+					for _, a := range answers(s.m.floor()) {
+						s.word(fmt.Sprint("r", a))
+					}
+				}
+				s.play("+100ms")
+			}
+			if n := s.m.counts.replays - asked; n > 20 {
+				t.Errorf("%d replays in ten seconds, want at most 20", n)
+			}
+			if p := s.m.problem(); !strings.Contains(p, "did not go on at batch") {
+				t.Errorf("problem %q, want one about the answers", p)
+			}
+		})
+	}
+}
+
+func TestALossThatNoBatchShowsIsAResetWhereAnswersAreUseless(t *testing.T) {
+	s := newScript(t, true)
+	s.play("up r0 end 1")
+	s.did = nil
+	s.play("lost")
+	for range 2 * maxTries {
+		s.play("+2s r1 lost end")
+	}
+	if got := strings.Join(s.did, " "); got != "ask:2 ask:2 ask:2 ask:2 ask:2 ask:2 reset:gap" || !s.m.stale {
+		t.Errorf("did %s, stale %t, want a reset and another replay later", got, s.m.stale)
+	}
+}
+
+func TestAReplayThatGoesOnIsAProblemAfterTenSeconds(t *testing.T) {
+	s := newScript(t, true)
+	s.play("up")
+	for seq := range 24 {
+		s.word(fmt.Sprint("r", seq))
+		if p := s.m.problem(); (p != "") != (s.now >= longAfter) {
+			t.Fatalf("after %s: problem %q", s.now, p)
+		}
+		s.play("+500ms")
+	}
+	if p := s.m.problem(); !strings.Contains(p, "tcp://engine:5657 has gone on for") || !strings.Contains(p, "24 batches") {
+		t.Errorf("problem %q, want where, how long and how many", p)
+	}
+	s.play("end")
+	if p := s.m.problem(); p != "" {
+		t.Errorf("problem %q after the end, want none", p)
 	}
 }
 

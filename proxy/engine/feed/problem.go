@@ -1,6 +1,9 @@
 package feed
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 // problem says what keeps the feed from knowing all, for an operator; empty if
 // nothing does.
@@ -14,7 +17,9 @@ func (m *machine) problem() string {
 			m.config.Endpoint, m.config.SilentAfter, m.config.Topic)
 	case m.stale && m.replay.err != nil:
 		return fmt.Sprintf("the replay socket %s failed %d times in a row (%v), so blocks stored before are unknown: "+
-			"is it the engine's replay_endpoint, and may this host connect to it?", m.config.Replay, maxTries, m.replay.err)
+			"is it the engine's replay_endpoint, and may this host connect to it?", m.config.Replay, m.replay.vain, m.replay.err)
+	case m.mode == replaying && m.recovery.took >= longAfter:
+		return m.problemLong()
 	}
 	return m.doubt
 }
@@ -31,6 +36,16 @@ func (m *machine) problemDown() string {
 	return fmt.Sprintf("no event socket at %s%s: is the engine up, and does it bind there? "+
 		"It binds only where its endpoint has * or :: (tcp://*:5557); one with an address makes it connect, then use bind: here",
 		m.config.Endpoint, cause)
+}
+
+func (m *machine) problemLong() string {
+	cause := ""
+	if m.replay.err != nil {
+		cause = fmt.Sprintf(" (%v)", m.replay.err)
+	}
+	return fmt.Sprintf("the replay from %s has gone on for %s and brought %d batches without an end%s: "+
+		"is it the engine's replay_endpoint, and does the engine publish faster than this host reads?",
+		m.config.Replay, m.recovery.took.Truncate(time.Second), m.recovery.batches, cause)
 }
 
 func (m *machine) doubtLate(seq uint64) string {

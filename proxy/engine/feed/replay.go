@@ -2,10 +2,23 @@ package feed
 
 import (
 	"errors"
+	"fmt"
 	"time"
 )
 
 var errStalled = errors.New("no answer in time")
+
+// unordered is an answer in which no batch had the number that came next.
+func unordered(want uint64) error {
+	return fmt.Errorf("its answers did not go on at batch %d, which is missing", want)
+}
+
+// recovery is the time spent replaying, over all the replays that it takes.
+type recovery struct {
+	since   time.Duration
+	took    time.Duration // until the last tick
+	batches uint64        // that came
+}
 
 // purpose is what a replay is for.
 type purpose uint8
@@ -28,14 +41,17 @@ type replay struct {
 	purpose  purpose
 	answered bool   // a batch came
 	useful   bool   // a batch of it was taken
+	ordered  bool   // and it had the number that came next
 	batches  int    // that came
 	blind    bool   // something is missing that no waiting batch shows
 	before   uint64 // batches below were published when it was asked
 	progress time.Duration
 	retryAt  time.Duration
 	tries    int // failed in a row
+	useless  int // in a row brought nothing in order
 	asks     int // in this recovery
 	err      error
+	vain     int // how many in a row came to nothing before it was given up
 }
 
 // request asks for all from a number on. The recovery's counts go on.
@@ -44,10 +60,35 @@ func (m *machine) request(now time.Duration, from uint64, p purpose) {
 	r := &m.replay
 	*r = replay{
 		active: true, id: m.counts.replays, purpose: p, progress: now,
-		blind: r.blind, before: m.pending.end(), tries: r.tries, asks: r.asks + 1, err: r.err,
+		blind: r.blind, before: m.pending.end(), tries: r.tries, useless: r.useless, asks: r.asks + 1, err: r.err, vain: r.vain,
 	}
-	m.mode = replaying
+	if m.mode != replaying {
+		m.mode, m.recovery = replaying, recovery{since: now}
+	}
 	m.fx.ask(r.id, from)
+}
+
+// more asks for what a replay has not brought. One that brought nothing in order may
+// have met holes in the ring; a socket that speaks of other numbers altogether does so
+// each time, and is asked ever more slowly, then no more.
+func (m *machine) more(now time.Duration) {
+	r := &m.replay
+	if r.ordered {
+		m.again(now)
+		return
+	}
+	r.useless++
+	r.err = unordered(m.next)
+	switch pauses := r.useless - maxTries; {
+	case pauses < 0:
+		m.again(now)
+	case pauses < maxTries:
+		m.fx.hangUp()
+		r.active = false
+		r.retryAt = now + retryStep<<pauses
+	default:
+		m.giveUp(now)
+	}
 }
 
 // again asks for what is still missing.
@@ -84,6 +125,7 @@ func (m *machine) replayed(now time.Duration, id uint64, b batch) {
 	first := !r.answered
 	r.answered = true
 	r.batches++
+	m.recovery.batches++
 	if first || b.seq >= m.next {
 		r.progress = now
 	}
@@ -98,12 +140,12 @@ func (m *machine) replayed(now time.Duration, id uint64, b batch) {
 	case b.seq < m.next:
 	case b.seq == m.next:
 		m.take(b)
-		r.useful, r.tries = true, 0
+		r.useful, r.ordered, r.tries, r.useless = true, true, 0, 0
 	case first && r.purpose == fill:
 		m.hole(now, b) // the engine does not have it
 		r.useful, r.tries = true, 0
 	default:
-		m.again(now) // pieces were lost on the way
+		m.more(now) // pieces were lost on the way
 	}
 }
 
@@ -157,7 +199,7 @@ func (m *machine) ended(now time.Duration, id uint64) {
 			m.begun, m.next, m.summed, m.doubt = true, 0, false, ""
 		}
 	case r.batches >= m.trust:
-		m.again(now)
+		m.more(now)
 		return
 	}
 	m.settle(now)
@@ -177,7 +219,7 @@ func (m *machine) settle(now time.Duration) {
 			m.take(b)
 		case m.replay.useful || b.seq >= m.replay.before:
 			m.pending.add(b, m.next)
-			m.again(now)
+			m.more(now)
 			return
 		default:
 			m.hole(now, b)
@@ -185,10 +227,11 @@ func (m *machine) settle(now time.Duration) {
 		}
 	}
 	if m.pending.lossy {
-		m.pending.lossy = false
-		m.again(now)
+		m.pending.lossy, m.replay.blind = false, true
+		m.more(now)
 		return
 	}
+	m.replay.err = nil
 	m.golive()
 }
 
@@ -213,6 +256,7 @@ func (m *machine) failed(now time.Duration, id uint64, err error) {
 func (m *machine) giveUp(now time.Duration) {
 	m.fx.hangUp()
 	m.replay.active = false
+	m.replay.vain = max(m.replay.tries, m.replay.useless)
 	m.coolDown(now)
 	m.stale = true
 	unsure := m.replay.blind || m.pending.lossy || !m.hasHeard

@@ -17,11 +17,12 @@ import (
 // simEngine is what an engine is to a feed: numbered batches, a ring of the last
 // ones, and the blocks that it holds.
 type simEngine struct {
-	life int
-	next uint64
-	ring []batch
-	room int
-	held map[int]uint64 // block: the batch that announced it
+	life  int
+	next  uint64
+	holes int
+	ring  []batch
+	room  int
+	held  map[int]uint64 // block: the batch that announced it
 }
 
 // publish announces changes: "+3 -4", or "clear".
@@ -142,6 +143,9 @@ func (w *world) actions() map[string]func(*rapid.T) {
 	return map[string]func(*rapid.T){
 		"publish": func(t *rapid.T) { w.publish(w.events(t)) },
 		"hole": func(t *rapid.T) { // the number is used up, nobody ever sees the batch
+			if w.engine.holes++; w.engine.holes > maxTries {
+				return // of a ring of holes not all is asked for
+			}
 			w.unseen = true
 			w.engine.publish(w.events(t))
 			w.engine.ring = w.engine.ring[:len(w.engine.ring)-1]
@@ -187,6 +191,7 @@ func (w *world) actions() map[string]func(*rapid.T) {
 				w.replays.answers = slices.Delete(w.replays.answers, i, i+1)
 			}
 		},
+		"resync":        func(*rapid.T) { w.m.resync() },
 		"replay breaks": func(*rapid.T) { w.m.failed(w.now, w.replays.id, errors.New("cut")) },
 		"wait":          func(t *rapid.T) { w.wait(time.Duration(rapid.IntRange(1, 6000).Draw(t, "ms")) * time.Millisecond) },
 	}
