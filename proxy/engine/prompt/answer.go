@@ -15,8 +15,20 @@ import (
 	"kvca/state/kvindex"
 )
 
-// maxAnswer bounds what is read of an engine's answer, in bytes.
-const maxAnswer = 64 << 20
+// What is read of an engine's answer at most, in bytes. The parser holds a whole
+// string at a time, wanted or not, so this bounds the memory of a call too.
+const (
+	maxAnswer      = 64 << 20
+	bytesPerAnswer = 1 << 20 // whatever the prompt: names, sampling parameters
+	bytesPerID     = 16      // digits, a comma, space, and the objects of some dialects
+	bytesPerMedia  = 8       // of a renderer for each byte of a body with media: their tensors
+)
+
+// answerBytes is how much of an answer about a prompt of so many token ids is read;
+// media is the length of a body that has any, else 0.
+func answerBytes(ids, media int) int64 {
+	return min(maxAnswer, bytesPerAnswer+bytesPerID*int64(ids)+bytesPerMedia*int64(media))
+}
 
 // found is what an engine said of a prompt.
 type found struct {
@@ -30,8 +42,8 @@ type found struct {
 }
 
 // answerReader reads an answer as it arrives. No tree is built: of all that a
-// renderer tells, only what is wanted is ever held, and what is skipped may be
-// large (a picture's tensors).
+// renderer tells, only what is wanted is kept. What is skipped is held for a moment,
+// a string in whole (a picture's tensors): who makes the reader bounds it.
 type answerReader struct {
 	walker
 	r     io.Reader // what d reads

@@ -17,6 +17,7 @@ type call struct {
 	endpoint cbr.Endpoint
 	body     []byte // the client's request
 	limit    int    // token ids
+	media    int    // length of a body that has media, else 0
 }
 
 // dialect asks an engine for the tokens of a call's request.
@@ -89,13 +90,14 @@ func (c *call) post(ctx context.Context, target string, body []byte, read func(*
 		return &statusError{target: c.engine.ID() + target, status: resp.StatusCode, text: excerpt(resp.Body)}
 	}
 	watched := &watchedReader{r: resp.Body}
-	bounded := &io.LimitedReader{R: watched, N: maxAnswer}
+	most := answerBytes(c.limit, c.media)
+	bounded := &io.LimitedReader{R: watched, N: most}
 	err = read(newAnswerReader(bounded, c.limit))
 	switch {
 	case err != nil && watched.err != nil:
 		return &unreachableError{fmt.Errorf("ask %s: %w", c.engine.ID(), watched.err)}
 	case err != nil && bounded.N <= 0:
-		return fmt.Errorf("%s%s: the answer exceeds %d bytes", c.engine.ID(), target, maxAnswer)
+		return fmt.Errorf("%s%s: the answer exceeds %d bytes, more than the tokens of this prompt can take", c.engine.ID(), target, most)
 	case err != nil:
 		return fmt.Errorf("%s%s: %w", c.engine.ID(), target, err)
 	}

@@ -52,8 +52,9 @@
 // Tokens remembered: CacheBytes. Calls: MaxPerEngine to an engine, none queued; 256
 // prompts that wait for a core to be tokenized locally; MaxBackground in the
 // background; MaxBodyBytes of bodies in all. A flight ends after CallTimeout, though
-// a local tokenizer that has begun can't be stopped. Answers: 64 MiB read, twice as
-// many tokens as the CBR has bytes and 4,096 more (a million more where there are
-// media), errors to 256 bytes. Models that something is known of: 1,024, the least
+// a local tokenizer that has begun can't be stopped. Answers: twice as many
+// tokens as the CBR has bytes and 4,096 more (a million more where there are media);
+// 16 bytes read for each of those and 1 MiB more, and where there are media 8 times the
+// body, 64 MiB in any case; errors to 256 bytes. Models that something is known of: 1,024, the least
 // recently used forgotten first.
 package prompt

@@ -14,8 +14,9 @@ type flight struct {
 	key       uint64
 	name      string
 	endpoint  cbr.Endpoint
-	body      []byte // our own copy
-	limit     int
+	body      []byte   // our own copy
+	limit     int      // token ids
+	media     int      // length of a body that has media, else 0
 	engines   []Engine // those to ask, in turn
 	plan      []way
 	model     *model

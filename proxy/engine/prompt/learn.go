@@ -41,7 +41,7 @@ func (s *Service) check(name string, known *entry, want []uint32, right bool) {
 	s.count.checked(right)
 	problem := ""
 	if !right {
-		problem = fmt.Sprintf("mismatch: %d of the last %d prompts or less had other tokens than their engine says: %s",
+		problem = fmt.Sprintf("%d of the last %d prompts or less had other tokens than their engine says: %s",
 			maxWrong, checkWindow, differ(known.tokens, want))
 	}
 	s.model(name).checked(known.by, known.epoch, right, problem)

@@ -62,7 +62,7 @@ func TestWayThatIsOftenWrongIsUsedNoMore(t *testing.T) {
 			t.Errorf("failure is %v", f)
 		}
 	}
-	if r := s.Report("m"); r.Way != "" || r.Ways[0].State != "mismatch" || !strings.Contains(r.Ways[0].Problem, "mismatch") {
+	if r := s.Report("m"); r.Way != "" || r.Ways[0].State != "mismatch" || !strings.HasPrefix(r.Ways[0].Problem, "3 of the last 20 prompts") {
 		t.Errorf("report is %+v", r)
 	}
 	if st := s.Stats(); st.Wrong != 2+2*maxWrong || st.Right != checkWindow {

@@ -1,6 +1,10 @@
 package prompt
 
-import "time"
+import (
+	"cmp"
+	"fmt"
+	"time"
+)
 
 // Report is how a model's tokens are found.
 type Report struct {
@@ -19,7 +23,8 @@ type WayReport struct {
 	// State is ready, untested, absent, mismatch, unproven (local: not held against an
 	// engine yet) or none (local: the model has no files).
 	State string
-	// Problem says why it is not ready, and what was not tested.
+	// Problem says, beside the state, why it is not ready, what was not tested, and how its last calls
+	// failed where several did since one that worked.
 	Problem string
 }
 
@@ -48,6 +53,17 @@ func (s *Service) report(name string, now time.Time) Report {
 	return r
 }
 
+// fewFailures are no problem: a request may be to blame.
+const fewFailures = 2
+
+// failures says how the last calls failed, empty where they did not.
+func (s *wayState) failures() string {
+	if s.failed <= fewFailures {
+		return ""
+	}
+	return fmt.Sprintf("the last %d calls failed: %s", s.failed, s.failure)
+}
+
 func (s *wayState) report(w way, now time.Time, local bool) WayReport {
 	r := WayReport{Way: w.String(), Problem: s.problem}
 	switch {
@@ -63,6 +79,10 @@ func (s *wayState) report(w way, now time.Time, local bool) WayReport {
 		r.State = "ready"
 	default:
 		r.State = "untested"
+	}
+	switch r.State {
+	case "ready", "untested", "unproven":
+		r.Problem = cmp.Or(s.failures(), r.Problem)
 	}
 	return r
 }

@@ -43,6 +43,7 @@ func (s *Service) search(f *flight) (*entry, *Failure) {
 	t := inspect(f.endpoint, f.body)
 	if t.media { // a picture's tokens are more than the bytes of its name
 		f.limit += 1 << 20
+		f.media = len(f.body)
 	}
 	last := failed(NoTokenizer, "model %s: no engine has a tokenizer to ask", f.name)
 	stuck := false // engines can't tell; what is local still may
@@ -102,8 +103,12 @@ func (s *Service) verdict(f *flight, w way, err error) (next bool, failure *Fail
 	case errors.As(err, &own):
 		return false, own
 	case f.ctx.Err() != nil:
+		if errors.Is(f.ctx.Err(), context.DeadlineExceeded) { // and not that nobody waits any more
+			f.model.failing(w, err.Error())
+		}
 		return false, &Failure{Deadline, err}
 	case w == wayLocal:
+		f.model.failing(w, err.Error())
 		return true, &Failure{EngineError, fmt.Errorf("tokenize locally: %w", err)}
 	case meansAbsent(err, f.model.works(w)):
 		f.model.isAbsent(w, time.Now().Add(s.cfg.RetryAfter), err.Error())
@@ -111,6 +116,7 @@ func (s *Service) verdict(f *flight, w way, err error) (next bool, failure *Fail
 	case errors.Is(err, errNoPrompt):
 		return false, &Failure{UnsupportedEndpoint, err}
 	}
+	f.model.failing(w, err.Error())
 	return false, &Failure{EngineError, err}
 }
 
@@ -125,7 +131,7 @@ func (s *Service) ask(ctx context.Context, w way, f *flight) (found, error) {
 			return found{}, failed(Overloaded, "%s has %d calls in flight", engine.ID(), s.cfg.MaxPerEngine)
 		}
 		var got found
-		got, err = dialects[w](ctx, &call{engine: engine, endpoint: f.endpoint, body: f.body, limit: f.limit})
+		got, err = dialects[w](ctx, &call{engine: engine, endpoint: f.endpoint, body: f.body, limit: f.limit, media: f.media})
 		s.exit(engine.ID())
 		if err == nil || !meansNext(err) || ctx.Err() != nil {
 			return got, err

@@ -85,7 +85,7 @@ func (t *trial) against(reference *trial) (problem string, compared int) {
 		}
 		compared++
 		if problem == "" && !slices.Equal(got, want) {
-			problem = "mismatch: probe " + probes[i].name + ": " + differ(got, want)
+			problem = "probe " + probes[i].name + ": " + differ(got, want)
 		}
 	}
 	return problem, compared

@@ -86,7 +86,7 @@ func TestTokenizerThatDiffersFromTheRendererIsNotUsed(t *testing.T) {
 	e := &double{id: "a", handler: handler}
 	s := newService(t, Config{})
 	r := s.SelfTest(t.Context(), "m", []Engine{e})
-	if r.Way != "render" || state(r, wayTokenize) != "mismatch" || !strings.Contains(r.Ways[wayTokenize].Problem, "probe plain") {
+	if r.Way != "render" || state(r, wayTokenize) != "mismatch" || !strings.HasPrefix(r.Ways[wayTokenize].Problem, "probe plain") {
 		t.Errorf("report is %+v", r)
 	}
 	delete(handler, chatRender)

@@ -43,6 +43,8 @@ type wayState struct {
 	proven  bool      // local only: a self-test found it equal to the engine's
 	problem string    // why it is not used, for people
 	checks  checks
+	failed  int    // calls since one that worked
+	failure string // the last of them
 	// epoch counts how often the way has been thrown out.
 	epoch atomic.Uint32
 }
@@ -134,9 +136,19 @@ func (m *model) worked(w way) {
 	defer m.mu.Unlock()
 	s := &m.ways[w]
 	s.works, s.absent = true, time.Time{}
+	s.failed, s.failure = 0, ""
 	if !s.dropped {
 		s.problem = ""
 	}
+}
+
+// failing counts a call that came to nothing, though the way is there.
+func (m *model) failing(w way, why string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := &m.ways[w]
+	s.failed++
+	s.failure = why
 }
 
 func (m *model) isAbsent(w way, until time.Time, why string) {
@@ -171,4 +183,5 @@ func (s *wayState) drop(problem string) {
 // restore takes a way in again.
 func (s *wayState) restore() {
 	s.dropped, s.problem, s.absent, s.checks = false, "", time.Time{}, checks{}
+	s.failed, s.failure = 0, ""
 }
