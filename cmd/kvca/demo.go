@@ -48,7 +48,9 @@ func demoCommand() *cli.Command {
 		Description: "Runs two gateways in this process, each in front of simulated backends of its own, and holds the same conversations\n" +
 			"with both. One is a cluster of --nodes nodes with the policy cost, the first of them on --listen, where each turn of\n" +
 			"a conversation goes to a random node; the other is a single node with round-robin. The table shows what the\n" +
-			"clients of each see. Needs no engine and no GPU. Ctrl-C ends it.",
+			"clients of each see. Needs no engine and no GPU. Ctrl-C ends it.\n\n" +
+			"With --precise the backends publish KV cache events, as vLLM and SGLang do, and the cluster goes by those. A line\n" +
+			"\"precise index\" then says how many blocks it knows, and how many cached tokens it predicted and engines reported.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "listen", Usage: "`ADDRESS` for clients; another port if the default is taken", Value: "127.0.0.1:8080"},
 			&cli.StringFlag{Name: "admin", Usage: "`ADDRESS` of the admin API; another port if the default is taken", Value: "127.0.0.1:8081"},
