@@ -52,6 +52,7 @@ RESULTS := bench/results
 bench: build ## Benchmark the core, and the gateway's CPU beside a bare Go reverse proxy.
 	$(GO) test -run '^$$' -bench . -benchmem ./state/... ./router | tee $(RESULTS)/$(STAMP)-go.txt
 	$(GO) run ./bench/run routing -out $(STAMP)-routing.txt
+	$(GO) run ./bench/run index -out $(STAMP)-index.txt
 	$(GO) run ./bench/run cpu -gateways plain,kvca -out $(STAMP)-cpu.txt
 	$(GO) run ./bench/run affinity -gateways kvca,kvca-two-phase,kvca-round-robin -out $(STAMP)-affinity.txt
 	$(GO) run ./bench/run memory -gateways kvca -out $(STAMP)-memory.txt

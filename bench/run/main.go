@@ -7,6 +7,7 @@
 //	go run ./bench/run soak           resident memory during millions of them
 //	go run ./bench/run leavers        what is left of clients that go away
 //	go run ./bench/run routing        latency of a decision, without HTTP
+//	go run ./bench/run index          lookups in the precise index while engines publish
 //	go run ./bench/run affinity -nodes 1,3,8  the same, every turn to a random node of a cluster
 //	go run ./bench/run cpu -nodes 3           CPU of a request, a cluster and one node in turns
 //	go run ./bench/run burst          how evenly simultaneous requests are spread
@@ -21,7 +22,7 @@
 //	go run ./bench/run peers-install  installs the peers that are Python packages
 //	go run ./bench/run fake|plain     the backends and the floor, as processes
 //
-// All but fake, plain and routing need bin/kvca. Everything is on 127.0.0.1 and
+// All but fake, plain, routing and index need bin/kvca. Everything is on 127.0.0.1 and
 // ends with the program. The exit status is 1 where a promise is broken.
 package main
 
@@ -51,6 +52,7 @@ var commands = map[string]func(ctx context.Context, args []string) error{
 	"soak":          runSoak,
 	"leavers":       runLeavers,
 	"routing":       runRouting,
+	"index":         runIndex,
 	"burst":         runBurst,
 	"traffic":       runTraffic,
 	"idle":          runIdle,
