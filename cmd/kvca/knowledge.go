@@ -44,7 +44,13 @@ func (n *node) openKnowledge() error {
 
 // openReader makes who reads the engines' events.
 func (n *node) openReader() {
-	n.reader = readers.New(readers.Config{Fleet: n.published, Open: n.openSource, Logger: n.log})
+	n.reader = readers.New(readers.Config{Fleet: n.published, Open: n.openSource, Room: n.hasRoom, Logger: n.log})
+}
+
+// hasRoom reports whether the index has room again for what it could not take.
+func (n *node) hasRoom() bool {
+	s := n.index.Stats()
+	return s.Bytes < s.MaxBytes/10*9
 }
 
 // openPrompts opens the models' tokenizers; one that can't be read is an error now,

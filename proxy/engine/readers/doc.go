@@ -8,4 +8,9 @@
 //
 // What can't be found out is tried again, after 1 s and then ever later, up to half a
 // minute, and said in Status meanwhile.
+//
+// A source that has not taken all, since the index was at its bound of memory, says so
+// in its problem. Once there is room (Config.Room), and where its engine can be asked,
+// it is started over: one a second, and each after 30 s at first, twice as long each
+// time, 10 minutes at most.
 package readers

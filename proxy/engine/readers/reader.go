@@ -41,6 +41,10 @@ type Config struct {
 	Fleet func() []Backend
 	// Open opens what takes the events of one rank of a backend.
 	Open func(backend string, rank int) (Source, error)
+	// Room reports whether what the sources fill has room again, well below its bound:
+	// a source that was not given all (Stats().Partial) is then started over by a
+	// replay. It is asked once a second at most. Default: never.
+	Room func() bool
 	// Logger takes what an operator should know; nil for nobody.
 	Logger *slog.Logger
 }
@@ -55,6 +59,9 @@ type Reader struct {
 
 // New makes a reader; Run gives it life.
 func New(c Config) *Reader {
+	if c.Room == nil {
+		c.Room = func() bool { return false }
+	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -91,9 +98,11 @@ func (r *Reader) look(ctx context.Context, work *sync.WaitGroup) {
 	r.stop(wanted)
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	room, healed := sync.OnceValue(r.cfg.Room), false
 	for id, b := range wanted {
 		if one := r.read[id]; one != nil {
 			one.tell()
+			healed = healed || one.heal(time.Now(), room)
 			continue
 		}
 		ctx, cancel := context.WithCancel(ctx)

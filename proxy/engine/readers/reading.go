@@ -29,6 +29,7 @@ type follower struct {
 	rank   int
 	replay bool
 	source Source
+	heal   *heal // guarded by the reading's mu
 }
 
 // run reads until ctx ends: first where, then what.
@@ -93,7 +94,7 @@ func (g *reading) openOne(spec feed.Spec) (follower, error) {
 		source.Close()
 		return follower{}, err
 	}
-	return follower{f, spec.Rank, spec.Replay != "", source}, nil
+	return follower{f, spec.Rank, spec.Replay != "", source, new(heal)}, nil
 }
 
 // follow runs the feeds until ctx ends; then what they told is forgotten.
@@ -123,7 +124,8 @@ func (g *reading) tell() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, f := range g.feeds {
-		f.source.SetProblem(cmp.Or(g.problem, f.Status().Problem))
+		status, held := f.Status(), f.source.Stats()
+		f.source.SetProblem(cmp.Or(g.problem, status.Problem, full(&held)))
 	}
 }
 
@@ -184,7 +186,7 @@ func (g *reading) status() []Status {
 	var list []Status
 	for _, f := range g.feeds {
 		s := Status{Backend: g.backend.ID, Rank: f.rank, Feed: f.Status(), Held: f.source.Stats()}
-		s.Problem = cmp.Or(g.problem, s.Feed.Problem)
+		s.Problem = cmp.Or(g.problem, s.Feed.Problem, full(&s.Held))
 		list = append(list, s)
 	}
 	return list
