@@ -37,9 +37,6 @@ type indexSettings struct {
 // everyBackend stands for all backends that nothing else is said of.
 const everyBackend = "*"
 
-// on is whether there is anything to index.
-func (x *indexSettings) on() bool { return len(x.events) > 0 }
-
 // eventsOf says where a backend's events are, empty for nowhere.
 func (x *indexSettings) eventsOf(id, own string) string {
 	switch {
