@@ -13,9 +13,9 @@ import (
 
 // Ways by which this node has a source.
 const (
-	ViaFeed  = "events"  // a feed of its own
-	ViaAgent = "agent" // an agent streams to it
-	ViaPeer  = "peer"  // another node tells it
+	ViaFeed  = "events" // a feed of its own
+	ViaAgent = "agent"  // an agent streams to it
+	ViaPeer  = "peer"   // another node tells it
 )
 
 // SourceStatus is one source of the precise index as this node has it.
