@@ -28,7 +28,7 @@ type Config struct {
 	// each other is keys. It is a secret, as the block map's is.
 	Key chain.Key
 	// MaxBytes bounds the memory of entries, each a block at a source: 46 bytes for a
-	// block that one source has, 27 where a hundred have it. At the bound new
+	// block that one source has, 26 where a hundred have it. At the bound new
 	// blocks are not taken, and the source says that it is partial. Too small, and
 	// engines are believed to hold less than they do; too large costs only memory.
 	// Beside it there is a fixed base of about a kilobyte a source.

@@ -2,6 +2,7 @@ package kvindex
 
 import (
 	"fmt"
+	"math/bits"
 	"slices"
 	"testing"
 
@@ -19,7 +20,7 @@ func checkIndex(t failer, x *Index) {
 	for i := range x.shards {
 		s := &x.shards[i]
 		var entries []moved[uint64]
-		blocks, groups := 0, map[uint64]bool{}
+		blocks, groups, holders := 0, map[uint64]bool{}, map[number]bool{}
 		for place := range uint64(len(s.table.chunks)) << chunkBits {
 			c, i := s.table.at(place)
 			if c.hash[i] == 0 {
@@ -29,13 +30,24 @@ func checkIndex(t failer, x *Index) {
 			if head := len(entries) == 0 || entries[len(entries)-1].hash != e.hash; head {
 				blocks++
 				clear(groups)
+				clear(holders)
 				if e.val&headBit == 0 || headTiers(e.val) == 0 {
 					t.Fatalf("block %x begins with %x, which is no head", e.hash, e.val)
 				}
-			} else if e.val&headBit != 0 || e.val&groupTiers == 0 || groups[groupOf(e.val)] {
-				t.Fatalf("block %x has the group %x: empty, twice or a head", e.hash, e.val)
+				holders[headSource(e.val)] = true
+			} else {
+				if e.val&headBit != 0 || groupTiers(e.val) == 0 || e.val&groupSources == 0 || groups[e.val&^groupSources] {
+					t.Fatalf("block %x has the group %x: empty, twice or a head", e.hash, e.val)
+				}
+				groups[e.val&^groupSources] = true
+				for sources := e.val & groupSources; sources != 0; sources &= sources - 1 {
+					n := member(groupOf(e.val), bits.TrailingZeros64(sources))
+					if holders[n] {
+						t.Fatalf("block %x has the holder %d twice", e.hash, n)
+					}
+					holders[n] = true
+				}
 			}
-			groups[groupOf(e.val)] = e.val&headBit == 0
 			entries = append(entries, e)
 		}
 		if blocks != s.blocks {
@@ -246,6 +258,9 @@ func (w *world) check(t *rapid.T, r *Result) {
 func TestIndexIsWhatItsModelIs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w, r := newWorld(t), Result{}
+		// Numbers begin a few before a group's end, so that there are more groups than one.
+		used := uint64(1)<<rapid.SampledFrom([]int{0, 30, groupSize - 3}).Draw(t, "used") - 1
+		w.x.numbers.taken[0], w.copied.numbers.taken[0] = used, used
 		for i := range rapid.IntRange(1, 30).Draw(t, "sources") {
 			w.open(t, Origin{Slot: state.Slot(i % 7), Rank: i / 7, Model: fmt.Sprint("m", i%2)})
 			if rapid.IntRange(0, 3).Draw(t, "live") > 0 {

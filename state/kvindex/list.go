@@ -58,17 +58,15 @@ func (x *Index) List(f Filter, cursor uint64, limit int, dst []Block) ([]Block, 
 }
 
 // block reads a block, under the lock; false where no holder is chosen.
-func (s *shard) block(hash uint64, sources []*Source, f *Filter) (b Block, ok bool) {
+func (s *shard) block(hash uint64, all []*Source, f *Filter) (b Block, ok bool) {
 	place, _ := s.table.find(hash)
 	v := *s.table.val(place)
-	b.add(headSource(v), headTiers(v), sources, f)
+	b.add(headSource(v), headTiers(v), all, f)
 	sample := unpackSample(sampleOf(v))
 	for place++; s.table.hashAt(place) == hash; place++ {
 		v := *s.table.val(place)
-		for tiers := v & groupTiers; tiers != 0; {
-			at := uint(bits.TrailingZeros64(tiers)) / Tiers
-			b.add(number(groupOf(v)*groupSize+uint64(at)), uint8(tiers>>(at*Tiers))&0xf, sources, f)
-			tiers &^= 0xf << (at * Tiers)
+		for sources := v & groupSources; sources != 0; sources &= sources - 1 {
+			b.add(member(groupOf(v), bits.TrailingZeros64(sources)), groupTiers(v), all, f)
 		}
 	}
 	if len(b.Holders) == 0 {

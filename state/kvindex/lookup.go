@@ -89,21 +89,19 @@ func (x *Index) walkBatch(r *Result, keys []uint64) bool {
 
 // locate finds the heads of blocks, as far as there is one for each. Most of the
 // time it is waiting for memory, so it asks for that of all blocks before it
-// needs any.
+// needs any: a block's entries are mostly within 8 places from its home.
 func (x *Index) locate(keys []uint64, places *[lookupBatch]uint64, w *walk) (found int) {
 	for i, key := range keys {
 		t := &x.shards[key>>(64-x.shardBits)].table
 		places[i] = t.home(x.turn(key))
 		c, at := t.at(places[i])
-		w.touched += c.hash[at] + c.hash[min(at+8, chunkMask)] + c.val[at]
+		w.touched += c.hash[at] + c.hash[min(at+7, chunkMask)] + c.val[at] + c.val[min(at+7, chunkMask)]
 	}
 	for i, key := range keys {
 		t, ok := &x.shards[key>>(64-x.shardBits)].table, false
-		if places[i], ok = t.findFrom(places[i], x.turn(key)); !ok {
+		if places[i], ok = t.findNear(places[i], x.turn(key)); !ok {
 			return i
 		}
-		c, at := t.at(places[i])
-		w.touched += c.val[at] + c.val[min(at+8, chunkMask)]
 	}
 	return len(keys)
 }

@@ -37,9 +37,18 @@ func (s *Source) drop(hash uint64, t Tier) bool {
 		s.known.settle()
 	}
 	if n == 1 && key != 0 && !s.fewer(holding{key, t}) {
-		s.change(key, ^(uint8(1) << t), 0, 0)
+		if _, ok := s.change(key, ^(uint8(1) << t), 0, 0); !ok {
+			s.lose(key)
+		}
 	}
 	return true
+}
+
+// lose notes that a key is held no longer for want of memory to note where it still is.
+func (s *Source) lose(key uint64) {
+	s.releaseAll(key)
+	s.counts.dropped.Add(1)
+	s.counts.partial.Store(true)
 }
 
 // Forget is told that the source has evidently evicted what it was believed to
@@ -59,9 +68,7 @@ func (s *Source) Forget(p *Prompt, fromTokens int) {
 	s.mu.Lock()
 	for _, key := range keys[from:] {
 		if before, _ := s.change(key, 0, 0, 0); before != 0 {
-			for t := range Tier(Tiers) {
-				s.release(holding{key, t})
-			}
+			s.releaseAll(key)
 		}
 	}
 	s.mu.Unlock()

@@ -424,3 +424,55 @@ func TestEnginesHashesStayApart(t *testing.T) {
 		check(r.Uint64())
 	}
 }
+
+// A holder that has to be told from those it was with takes an entry of its own. Where
+// there is no memory for that, it is forgotten, never believed to have more than it has.
+func TestHolderLeftInFewerTiersIsForgottenAtTheBound(t *testing.T) {
+	x := newIndex(t, MinBytes)
+	a, b, c := open(t, x, Origin{}), open(t, x, Origin{Slot: 1}), open(t, x, Origin{Slot: 2})
+	told := map[uint64]uint8{}
+	b.Watch(func(_ int, changes []Held, _ bool) {
+		for _, h := range changes {
+			if told[h.Key] = h.Tiers; h.Tiers == 0 {
+				delete(told, h.Key)
+			}
+		}
+	})
+	all := &Stored{BlockSize: 1}
+	fits := func(e Stored) bool {
+		for _, s := range []*Source{a, b, c} {
+			for _, e.Tier = range []Tier{GPU, CPU} {
+				if s.Store(&e) != nil {
+					return false
+				}
+			}
+		}
+		return true
+	}
+	for i := uint64(1); fits(Stored{Hashes: []uint64{i}, HasParent: i > 1, Parent: i - 1, BlockSize: 1, Tokens: []uint32{uint32(i)}}); i++ {
+		all.Hashes, all.Tokens = append(all.Hashes, i), append(all.Tokens, uint32(i))
+	}
+	b.Remove([]uint64{uint64(len(all.Hashes)) + 1}, GPU) // what fitted in part
+	b.Remove([]uint64{uint64(len(all.Hashes)) + 1}, CPU)
+	before := b.Stats()
+	if n := b.Remove(all.Hashes, GPU); n != 0 {
+		t.Fatalf("%d unknown", n)
+	}
+	checkIndex(t, x)
+	st, held := b.Stats(), pages(b)
+	if !st.Partial || st.Dropped == before.Dropped || st.Blocks+int(st.Dropped-before.Dropped) != len(all.Hashes) || st.Blocks != len(held) || len(told) != len(held) {
+		t.Fatalf("%+v, %d keys in pages, %d told", st, len(held), len(told))
+	}
+	for key, h := range held {
+		if h.Tiers != 1<<CPU || told[key] != h.Tiers {
+			t.Fatalf("key %x is in tiers %b, told as %b", key, h.Tiers, told[key])
+		}
+	}
+	if got := tokensOf(x, &Prompt{Tokens: append(slices.Clone(all.Tokens), 1)}, 2); got != len(all.Hashes) {
+		t.Errorf("another holder has %d tokens, want %d", got, len(all.Hashes))
+	}
+	if n := b.Remove(all.Hashes, CPU); n != 0 || b.Stats().Blocks != 0 {
+		t.Errorf("%d unknown, %+v", n, b.Stats())
+	}
+	checkIndex(t, x)
+}

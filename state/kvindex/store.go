@@ -229,13 +229,13 @@ func (s *Source) hold(key uint64, tiers uint8, sample uint64) (before uint8, ok 
 }
 
 // change changes the tiers in which the source holds a key to before&keep | add,
-// and notes what is to be told.
+// and notes what is to be told. ok is false as holdBy has it.
 func (s *Source) change(key uint64, keep, add uint8, sample uint64) (before uint8, ok bool) {
 	shard, hash := s.x.shardOf(key)
 	shard.mu.Lock()
 	before, after, ok := shard.holdBy(hash, s.number, keep, add, sample)
 	shard.mu.Unlock()
-	if !ok || before == after {
+	if before == after {
 		return before, ok
 	}
 	switch {
@@ -247,7 +247,7 @@ func (s *Source) change(key uint64, keep, add uint8, sample uint64) (before uint
 	if s.watch != nil {
 		s.changes = append(s.changes, Held{Key: key, Tiers: after, Sample: unpackSample(sample)})
 	}
-	return before, true
+	return before, ok
 }
 
 // another counts one name more that stands for a key in a tier.
@@ -281,5 +281,11 @@ func (s *Source) release(h holding) {
 	if _, ok := s.more[h]; ok {
 		delete(s.more, h)
 		s.x.budget.give(holdingBytes)
+	}
+}
+
+func (s *Source) releaseAll(key uint64) {
+	for t := range Tier(Tiers) {
+		s.release(holding{key, t})
 	}
 }

@@ -26,7 +26,7 @@ type sweeper struct {
 
 	mu    sync.Mutex // guards what follows; taken before a shard's
 	dying []number   // what this pass takes out
-	mask  []uint64   // by group: all bits of the dying
+	mask  []uint64   // by group: the dying
 	shard int
 	hash  uint64 // where it goes on in the shard
 }
@@ -100,7 +100,7 @@ func maskIn(mask []uint64, n number) []uint64 {
 	for uint64(len(mask)) <= n.group() {
 		mask = append(mask, 0)
 	}
-	mask[n.group()] |= 0xf << n.shift()
+	mask[n.group()] |= n.bit()
 	return mask
 }
 
@@ -163,7 +163,7 @@ func (s *shard) clean(place, hash uint64, mask []uint64) (seen int) {
 	for p := place + 1; s.table.hashAt(p) == hash; seen++ {
 		v := s.table.val(p)
 		if g := groupOf(*v); g < uint64(len(mask)) {
-			if *v &^= mask[g]; *v&groupTiers == 0 {
+			if *v &^= mask[g]; *v&groupSources == 0 {
 				s.table.remove(p)
 				continue
 			}
@@ -171,7 +171,7 @@ func (s *shard) clean(place, hash uint64, mask []uint64) (seen int) {
 		p++
 	}
 	n := headSource(*s.table.val(place))
-	if g := n.group(); g < uint64(len(mask)) && mask[g]>>n.shift()&1 != 0 {
+	if g := n.group(); g < uint64(len(mask)) && mask[g]&n.bit() != 0 {
 		s.behead(place, hash)
 	}
 	return seen + 1

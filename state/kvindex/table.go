@@ -15,6 +15,7 @@ const (
 	looseShrinkLoad = 26 // 0.41
 	cyclePart       = 8  // a cycle grows by one eighth
 	minPlaces       = 64
+	near            = 8 // places that findNear compares at once
 )
 
 // table is an open-addressing hash table whose entries lie in the order of their
@@ -96,6 +97,24 @@ func (t *table[V]) findFrom(place, hash uint64) (uint64, bool) {
 		}
 		place = place&^chunkMask + chunkLen
 	}
+}
+
+// findNear is findFrom for a hash that is most likely among the next few places: it
+// compares them all, since to guess how many there are costs more than that.
+func (t *table[V]) findNear(place, hash uint64) (uint64, bool) {
+	c, i := t.at(place)
+	if i > chunkLen-near {
+		return t.findFrom(place, hash)
+	}
+	less := uint64(0)
+	for _, x := range (*[near]uint64)(c.hash[i:]) {
+		_, below := bits.Sub64(x-1, hash-1, 0)
+		less += below
+	}
+	if less == near {
+		return t.findFrom(place+near, hash)
+	}
+	return place + less, c.hash[(i+less)&chunkMask] == hash
 }
 
 // seek returns the place of the first entry whose hash is not below the given

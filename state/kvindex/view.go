@@ -25,13 +25,13 @@ type family struct {
 	blockSize int
 	named     *enginehash.Chain
 	print     uint64
-	groups    []groupMask
+	groups    []members
 }
 
-// groupMask has all bits of the sources of a group.
-type groupMask struct {
-	group uint64
-	mask  uint64
+// members are sources of a group, a bit each.
+type members struct {
+	group   uint64
+	sources uint64
 }
 
 func (v *view) heard(s state.Slot) bool {
@@ -75,7 +75,7 @@ func (v *view) join(s *Source, blockSize int, n number) {
 	}
 	f := &v.families[i]
 	if last := len(f.groups) - 1; last < 0 || f.groups[last].group != n.group() {
-		f.groups = append(f.groups, groupMask{group: n.group()})
+		f.groups = append(f.groups, members{group: n.group()})
 	}
-	f.groups[len(f.groups)-1].mask |= 0xf << n.shift()
+	f.groups[len(f.groups)-1].sources |= n.bit()
 }

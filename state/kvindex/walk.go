@@ -2,11 +2,12 @@ package kvindex
 
 import "math/bits"
 
-// walk follows a prompt block by block with all sources that hold it so far, 12 of
+// walk follows a prompt block by block with all sources that hold it so far, 48 of
 // them a word. It is scratch that a Result keeps.
 type walk struct {
 	alive   []aliveGroup
 	at      []uint16           // by group: its place in alive, plus one
+	lower   []lowerGroup       // who has the next block, and not on the GPU
 	slow    [][Tiers - 1]int32 // by number: blocks whose fastest tier is not the GPU
 	dirty   []number           // those of slow that are not 0
 	blocks  int
@@ -15,14 +16,21 @@ type walk struct {
 
 // aliveGroup is the sources of a group that hold all blocks so far.
 type aliveGroup struct {
-	group uint64
-	mask  uint64 // all bits of each
-	have  uint64 // what they hold of the next block
+	group   uint64
+	sources uint64
+	have    uint64 // who holds the next block
+}
+
+// lowerGroup is sources of a group whose fastest tier for a block is not the GPU.
+type lowerGroup struct {
+	group   uint64
+	sources uint64
+	fastest int
 }
 
 // begin starts with all sources of a family.
 func (w *walk) begin(f *family, numbers int) {
-	w.alive, w.blocks = w.alive[:0], 0
+	w.alive, w.lower, w.blocks = w.alive[:0], w.lower[:0], 0
 	for _, n := range w.dirty {
 		w.slow[n] = [Tiers - 1]int32{}
 	}
@@ -32,7 +40,7 @@ func (w *walk) begin(f *family, numbers int) {
 	}
 	clear(w.at)
 	for _, g := range f.groups {
-		w.alive = append(w.alive, aliveGroup{group: g.group, mask: g.mask})
+		w.alive = append(w.alive, aliveGroup{group: g.group, sources: g.sources})
 		w.at[g.group] = uint16(len(w.alive))
 	}
 }
@@ -42,30 +50,25 @@ func (w *walk) begin(f *family, numbers int) {
 func (w *walk) gather(t *table[uint64], place, hash uint64) {
 	v := *t.val(place)
 	n := headSource(v)
-	w.have(n.group(), uint64(headTiers(v))<<n.shift())
+	w.have(n.group(), n.bit(), headTiers(v))
 	for place++; ; place++ {
 		c, i := t.at(place)
 		if c.hash[i] != hash {
 			return
 		}
 		v := c.val[i]
-		w.have(groupOf(v), v&groupTiers)
+		w.have(groupOf(v), v&groupSources, groupTiers(v))
 	}
 }
 
-func (w *walk) have(group, tiers uint64) {
-	if group < uint64(len(w.at)) {
-		if at := w.at[group]; at != 0 {
-			w.alive[at-1].have |= tiers
-		}
+func (w *walk) have(group, sources uint64, tiers uint8) {
+	if group >= uint64(len(w.at)) || w.at[group] == 0 {
+		return
 	}
-}
-
-// spread sets all bits of each source that has one.
-func spread(tiers uint64) uint64 {
-	t := tiers | tiers>>1
-	t |= t >> 2
-	return t & firstOfEach * 0xf
+	w.alive[w.at[group]-1].have |= sources
+	if tiers&(1<<GPU) == 0 {
+		w.lower = append(w.lower, lowerGroup{group, sources, bits.TrailingZeros8(tiers)})
+	}
 }
 
 // step ends the walk for those who don't hold the next block, and goes on with the
@@ -73,15 +76,11 @@ func spread(tiers uint64) uint64 {
 func (w *walk) step(r *Result) bool {
 	for i := 0; i < len(w.alive); {
 		g := &w.alive[i]
-		mask := g.mask & spread(g.have)
-		if lost := g.mask &^ mask; lost != 0 {
+		if lost := g.sources &^ g.have; lost != 0 {
 			w.leave(r, g.group, lost)
 		}
-		if slow := mask & firstOfEach &^ g.have; slow != 0 {
-			w.slower(g.group, slow, g.have)
-		}
-		g.mask, g.have = mask, 0
-		if mask != 0 {
+		g.sources, g.have = g.sources&g.have, 0
+		if g.sources != 0 {
 			i++
 			continue
 		}
@@ -93,33 +92,41 @@ func (w *walk) step(r *Result) bool {
 		}
 		w.alive = w.alive[:last]
 	}
+	if len(w.lower) > 0 {
+		w.slower()
+	}
 	w.blocks++
 	return len(w.alive) > 0
 }
 
-// slower counts the block for sources that don't have it on the GPU.
-func (w *walk) slower(group, sources, have uint64) {
-	for ; sources != 0; sources &= sources - 1 {
-		at := uint(bits.TrailingZeros64(sources))
-		n := number(group*groupSize + uint64(at/Tiers))
-		for int(n) >= len(w.slow) {
-			w.slow = append(w.slow, make([][Tiers - 1]int32, int(n)+1-len(w.slow))...)
+// slower counts the block for those who go on and don't have it on the GPU.
+func (w *walk) slower() {
+	for _, l := range w.lower {
+		at := w.at[l.group]
+		if at == 0 {
+			continue
 		}
-		fastest := bits.TrailingZeros64(have >> at & 0xf)
-		if w.slow[n] == ([Tiers - 1]int32{}) {
-			w.dirty = append(w.dirty, n)
+		for sources := l.sources & w.alive[at-1].sources; sources != 0; sources &= sources - 1 {
+			n := member(l.group, bits.TrailingZeros64(sources))
+			for int(n) >= len(w.slow) {
+				w.slow = append(w.slow, make([][Tiers - 1]int32, int(n)+1-len(w.slow))...)
+			}
+			if w.slow[n] == ([Tiers - 1]int32{}) {
+				w.dirty = append(w.dirty, n)
+			}
+			w.slow[n][l.fastest-1]++
 		}
-		w.slow[n][fastest-1]++
 	}
+	w.lower = w.lower[:0]
 }
 
-// leave notes what the sources of a mask hold: the blocks so far.
-func (w *walk) leave(r *Result, group, mask uint64) {
+// leave notes what sources of a group hold: the blocks so far.
+func (w *walk) leave(r *Result, group, sources uint64) {
 	if w.blocks == 0 {
 		return
 	}
-	for sources := mask & firstOfEach; sources != 0; sources &= sources - 1 {
-		n := number(group*groupSize + uint64(bits.TrailingZeros64(sources))/Tiers)
+	for ; sources != 0; sources &= sources - 1 {
+		n := member(group, bits.TrailingZeros64(sources))
 		var slower [Tiers - 1]int32
 		if int(n) < len(w.slow) {
 			slower = w.slow[n]
@@ -135,7 +142,7 @@ func (w *walk) leave(r *Result, group, mask uint64) {
 // end notes what all do that are left.
 func (w *walk) end(r *Result) {
 	for _, g := range w.alive {
-		w.leave(r, g.group, g.mask)
+		w.leave(r, g.group, g.sources)
 	}
 	w.alive = w.alive[:0]
 }
