@@ -13,6 +13,7 @@ import (
 	"kvca/proxy/backend"
 	"kvca/proxy/engine/feed"
 	"kvca/proxy/engine/prompt"
+	"kvca/state/enginehash"
 	"kvca/state/kvindex"
 )
 
@@ -23,6 +24,9 @@ type indexSettings struct {
 	events map[string]string
 	// newest is the backend that --events was last given for.
 	newest string
+	// hashes compute the block hashes of engines whose events carry no tokens, by
+	// backend; everyBackend as above.
+	hashes map[string]blockHashes
 	// maxBytes bounds the index's memory.
 	maxBytes int64
 	// prompts finds tokens; tokenizers are folders by model, that under "" is for
@@ -67,6 +71,11 @@ func indexOptions() []*option {
 			name: "events", value: "ID=ENDPOINT[,REPLAY]", repeats: true,
 			usage: "where a backend's KV cache events are, * for every backend: a tcp:// endpoint to connect to, bind:tcp://... to let the engine connect, or auto to ask it",
 			set:   addEvents,
+		},
+		{
+			name: "block-hashes", value: "ID=ALGORITHM/TOKENS[/SEED]", repeats: true,
+			usage: "how an engine whose events carry no tokens hashes its blocks of so many tokens, * for every backend: sha256_cbor, sha256, xxhash_cbor or xxhash, by its PYTHONHASHSEED",
+			set:   addHashes,
 		},
 		{
 			name: "max-kv-index-bytes", value: "SIZE", def: "256MiB", usage: "bound on the memory of what engines say they hold, about 48 bytes a block",
@@ -148,6 +157,41 @@ func addEvents(s *settings, v string) error {
 		err = fmt.Errorf("%q: one endpoint can't be every backend's: want *=auto", v)
 	}
 	return err
+}
+
+// blockHashes is how an engine hashes its blocks.
+type blockHashes struct {
+	chain  *enginehash.Chain
+	tokens int
+}
+
+// addHashes reads ID=ALGORITHM/TOKENS[/SEED].
+func addHashes(s *settings, v string) error {
+	id, text, _ := strings.Cut(v, "=")
+	algorithm, rest, _ := strings.Cut(text, "/")
+	size, seed, _ := strings.Cut(rest, "/")
+	if id == "" || size == "" {
+		return fmt.Errorf("%q: want ID=ALGORITHM/TOKENS[/SEED], such as gpu-1=sha256_cbor/16/0", v)
+	}
+	if _, again := s.index.hashes[id]; again {
+		return fmt.Errorf("%q: %s is given twice: keep one", v, id)
+	}
+	tokens, err := readCount(size)
+	if err != nil || tokens < 1 || tokens > kvindex.MaxBlockSize {
+		return fmt.Errorf("%q: %q tokens a block: want 1 to %d", v, size, kvindex.MaxBlockSize)
+	}
+	chain, err := enginehash.New(algorithm, seed)
+	s.index.hashes[id] = blockHashes{chain, tokens}
+	return err
+}
+
+// hashesOf is how a backend's engine hashes its blocks; nil where tokens are matched.
+func (x *indexSettings) hashesOf(id string) (*enginehash.Chain, int) {
+	h, own := x.hashes[id]
+	if !own {
+		h = x.hashes[everyBackend]
+	}
+	return h.chain, h.tokens
 }
 
 // modelled cuts [MODEL=]VALUE.

@@ -121,7 +121,8 @@ func (n *node) openSource(id string, rank int) (readers.Source, error) {
 	if n.peers != nil {
 		return n.peers.Feed(id, rank, model)
 	}
-	s, err := n.index.Open(kvindex.Origin{Slot: slot, Rank: rank, Model: model})
+	chain, tokens := n.settings.index.hashesOf(id)
+	s, err := n.index.Open(kvindex.Origin{Slot: slot, Rank: rank, Model: model, Named: chain, BlockSize: tokens})
 	return ownSource{s}, err
 }
 

@@ -204,6 +204,7 @@ func TestIndexOptionsSayWhatIsWrong(t *testing.T) {
 		"tier-weights":   {"gpu=2": "--tier-weights: gpu is 2: want 0 to 1", "tape=1": "names cpu, gpu, remote, ssd"},
 		"guard":          {"32": "REQUESTS,FACTOR", "-1,1": "--guard: REQUESTS is -1: want", "1,-2": "FACTOR is -2", "5,x": `"5,x": FACTOR: "x" is no number`},
 		"index-fallback": {"m=perhaps": "want [MODEL=]WAY", "=map": "want [MODEL=]WAY"},
+		"block-hashes":   {"a=sha256_cbor": "want ID=ALGORITHM/TOKENS", "a=sha256_cbor/0": "want 1 to", "a=md5/16": "md5", "a=xxhash_cbor/16": "seed"},
 		"tokens":         {"both": "want one of auto, engine, local"},
 	} {
 		for value, want := range cases {

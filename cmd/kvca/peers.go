@@ -63,7 +63,7 @@ func (n *node) openPeers() error {
 		MixedBlockSizes: c.mixedBlockSizes, LearnBackends: s.learns(), OwnerBudget: c.ownerBudget,
 		Settings: s.shared(),
 		Client:   n.shown(n.clientListener), Admin: n.shown(n.adminListener),
-		Keys: keys, TLS: tls, Ledger: n.loads, Map: n.locations, Index: n.index, Agents: agents, Fleet: p.fleet,
+		Keys: keys, TLS: tls, Ledger: n.loads, Map: n.locations, Index: n.index, Named: s.index.hashesOf, Agents: agents, Fleet: p.fleet,
 		Logger: n.log, Registerer: n.metrics, Now: s.router.Now, Rand: s.router.Rand,
 	})
 	if err != nil {

@@ -56,7 +56,7 @@ func newSettings() *settings {
 	s.router.Policies = make(map[string]string)
 	s.proxy.Aliases = make(map[string]string)
 	s.index = indexSettings{
-		events: make(map[string]string), tokenizers: make(map[string]string), loadOnly: make(map[string]bool),
+		events: make(map[string]string), hashes: make(map[string]blockHashes), tokenizers: make(map[string]string), loadOnly: make(map[string]bool),
 	}
 	return s
 }
