@@ -14,6 +14,7 @@ func TestSpecsAreRead(t *testing.T) {
 		"tcp://[fd00::1]:5557":              {Endpoint: "tcp://[fd00::1]:5557"},
 		"ipc:///run/kv":                     {Endpoint: "ipc:///run/kv"},
 		"bind:tcp://*:5557":                 {Endpoint: "tcp://*:5557", Bind: true},
+
 		"bind:tcp://0.0.0.0:5557,tcp://gpu-1:5657": {Endpoint: "tcp://0.0.0.0:5557", Replay: "tcp://gpu-1:5657", Bind: true},
 	} {
 		got, err := ParseSpec(value)
