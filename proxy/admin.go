@@ -45,7 +45,7 @@ type admin struct {
 func NewAdmin(c AdminConfig) http.Handler {
 	a := &admin{AdminConfig: c, pool: c.Proxy.pool}
 	if a.Cluster == nil {
-		a.Cluster = &alone{Member{Name: c.Proxy.cfg.Node, State: "alive", Boot: c.Boot, Link: "self", Client: c.Client, Admin: c.Admin}, a.pool}
+		a.Cluster = &alone{Member{Name: c.Proxy.config().Node, State: "alive", Boot: c.Boot, Link: "self", Client: c.Client, Admin: c.Admin}, a.pool}
 	}
 	if a.Sources == nil {
 		a.Sources = func() []IndexSource { return nil }

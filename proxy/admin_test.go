@@ -144,7 +144,7 @@ func TestHealthReadinessAndTheOtherPaths(t *testing.T) {
 		t.Errorf("/nope: %d", code)
 	}
 	draining := NewAdmin(AdminConfig{Proxy: g.proxy, Map: g.blocks, Ledger: g.ledger, Gatherer: g.registry, Draining: func() bool { return true }})
-	s := start(t, draining, g.proxy.cfg.Logger)
+	s := start(t, draining, g.proxy.config().Logger)
 	if resp := mustGet(t, s.URL+"/readyz"); resp.StatusCode != 503 {
 		t.Errorf("draining: %d", resp.StatusCode)
 	} else {

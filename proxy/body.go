@@ -103,15 +103,15 @@ var errClientGone = errors.New("the client left")
 
 // readBody reads the whole body within the limits of size and time. Its errors
 // are *apiError, or errClientGone.
-func (p *Proxy) readBody(w http.ResponseWriter, r *http.Request, u *upload) error {
-	size, limit := r.ContentLength, p.cfg.MaxBodyBytes
+func (c *current) readBody(w http.ResponseWriter, r *http.Request, u *upload) error {
+	size, limit := r.ContentLength, c.MaxBodyBytes
 	if size > limit {
 		return tooLarge(limit)
 	}
 	if size == 0 {
 		return nil
 	}
-	clock := uploadClock{rc: http.NewResponseController(w), idle: p.cfg.UploadIdle, end: time.Now().Add(p.cfg.UploadLimit)}
+	clock := uploadClock{rc: http.NewResponseController(w), idle: c.UploadIdle, end: time.Now().Add(c.UploadLimit)}
 	for arrived := int64(0); ; arrived = int64(len(*u.buf)) {
 		want := min(max(arrived+1, min(size, trust*arrived)), limit+1)
 		if err := u.reserve(want); err != nil {

@@ -45,7 +45,7 @@ func (p *pair) Status() ClusterStatus {
 func inPair(g *rig) *pair {
 	p := new(pair)
 	p.ready.Store(true)
-	g.admin = start(g.T, NewAdmin(AdminConfig{Proxy: g.proxy, Map: g.blocks, Ledger: g.ledger, Gatherer: g.registry, Cluster: p}), g.proxy.cfg.Logger)
+	g.admin = start(g.T, NewAdmin(AdminConfig{Proxy: g.proxy, Map: g.blocks, Ledger: g.ledger, Gatherer: g.registry, Cluster: p}), g.proxy.config().Logger)
 	return p
 }
 

@@ -21,7 +21,7 @@ func (p *Proxy) RegisterCluster(reg prometheus.Registerer, c Cluster) error {
 		return prometheus.NewDesc(name, help, []string{"backend"}, nil)
 	}
 	return reg.Register(&clusterMetrics{
-		node: p.cfg.Node, pool: p.pool, cluster: c,
+		node: p.config().Node, pool: p.pool, cluster: c,
 		owned:      desc("kvca_backend_owned", "1 where this node owns the backend: over all nodes the sum is 1."),
 		generation: desc("kvca_backend_generation", "The backend's generation in the cluster: how often any node found its cache to be lost."),
 		differs:    desc("kvca_backend_health_differs", "Peers that see another health of the backend than this node does."),

@@ -108,7 +108,7 @@ func (x *exchange) start(resp *http.Response) {
 // copy sends the body: first the n bytes that were read already, with the error
 // that came with them, then what follows.
 func (x *exchange) copy(a *answer, buf []byte, n int, err error) error {
-	out := newClientWriter(x.w, x.p.cfg.WriteIdle, a.flush)
+	out := newClientWriter(x.w, x.cfg.WriteIdle, a.flush)
 	for {
 		if n > 0 {
 			if writeErr := out.write(buf[:n]); writeErr != nil {
@@ -207,7 +207,7 @@ func (c *clientWriter) write(b []byte) error {
 // debugHeader tells how the request was routed.
 func (x *exchange) debugHeader(h http.Header) {
 	d := &x.ticket.Decision
-	h["X-Kvca-Node"] = []string{x.p.cfg.Node}
+	h["X-Kvca-Node"] = []string{x.cfg.Node}
 	h["X-Kvca-Backend"] = []string{d.Backend}
 	h["X-Kvca-Reason"] = []string{string(d.Reason)}
 	h["X-Kvca-Matched-Blocks"] = []string{strconv.Itoa(d.MatchedBlocks)}

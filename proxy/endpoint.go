@@ -70,8 +70,8 @@ func passThrough(path string) *endpoint {
 const responsesPrefix = "/v1/responses/"
 
 // endpointOf finds the endpoint of a path, nil for none.
-func (p *Proxy) endpointOf(path string) *endpoint {
-	if e := p.endpoints[path]; e != nil {
+func (c *current) endpointOf(path string) *endpoint {
+	if e := c.endpoints[path]; e != nil {
 		return e
 	}
 	if rest, ok := strings.CutPrefix(path, responsesPrefix); ok && plainPath(rest) {

@@ -18,6 +18,7 @@ import (
 // happens there, end gives back all that it holds.
 type exchange struct {
 	p        *Proxy
+	cfg      *current
 	w        http.ResponseWriter
 	r        *http.Request
 	endpoint *endpoint
@@ -48,7 +49,7 @@ const statusClientGone = 499
 
 func (p *Proxy) begin(w http.ResponseWriter, r *http.Request) *exchange {
 	p.inFlight.Add(1)
-	x := &exchange{p: p, w: w, r: r, began: time.Now()}
+	x := &exchange{p: p, cfg: p.config(), w: w, r: r, began: time.Now()}
 	x.upload.budget = &p.budget
 	return x
 }
@@ -68,7 +69,7 @@ func (x *exchange) serve() {
 
 // find looks the endpoint up.
 func (x *exchange) find() error {
-	x.endpoint = x.p.endpointOf(x.r.URL.Path)
+	x.endpoint = x.cfg.endpointOf(x.r.URL.Path)
 	switch e := x.endpoint; {
 	case e == nil:
 		return &apiError{status: http.StatusNotFound, code: "unknown_path", message: "There is nothing at " + quoteShort(x.r.URL.Path) + ". Paths of engines beyond the usual ones must be configured."}
@@ -84,7 +85,7 @@ func (x *exchange) read() error {
 	if coding := x.r.Header.Get("Content-Encoding"); coding != "" && coding != "identity" {
 		return &apiError{status: http.StatusUnsupportedMediaType, code: "unsupported_encoding", message: "The request body is encoded as " + quoteShort(coding) + ": send it as it is, the gateway has to read it."}
 	}
-	if err := x.p.readBody(x.w, x.r, &x.upload); err != nil {
+	if err := x.cfg.readBody(x.w, x.r, &x.upload); err != nil {
 		return err
 	}
 	x.body = x.upload.bytes()
@@ -152,6 +153,7 @@ func (x *exchange) end() {
 // forget gives back the body and the scratch of naming it.
 func (x *exchange) forget() {
 	if x.namer != nil {
+		x.namer.x = nil
 		x.p.namers.Put(x.namer)
 		x.namer = nil
 	}
@@ -161,7 +163,7 @@ func (x *exchange) forget() {
 // panicked answers for a fault in the gateway's own code.
 func (x *exchange) panicked(fault any) {
 	x.p.metrics.panics.Inc()
-	x.p.cfg.Logger.Error("request panicked", "fault", fault, "request_id", x.id, "stack", string(debug.Stack()))
+	x.cfg.Logger.Error("request panicked", "fault", fault, "request_id", x.id, "stack", string(debug.Stack()))
 	if x.started {
 		x.aborted = true
 		return
@@ -176,7 +178,7 @@ func (x *exchange) record() {
 		path = x.endpoint.path
 	}
 	x.p.metrics.request(path, x.name.Model, x.status, took, x.firstByte)
-	log := x.p.cfg.Logger
+	log := x.cfg.Logger
 	if !log.Enabled(context.Background(), slog.LevelDebug) {
 		return
 	}

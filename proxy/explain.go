@@ -33,11 +33,12 @@ func (p *Proxy) explain(w http.ResponseWriter, r *http.Request) (*explanation, e
 	if path == "" {
 		path = cbr.Chat.String()
 	}
-	endpoint := p.endpoints[path]
+	cfg := p.config()
+	endpoint := cfg.endpoints[path]
 	if endpoint == nil {
 		return nil, badRequest("unknown_endpoint", "There is no endpoint "+quoteShort(path)+": use a path of the client API, such as /v1/completions.", "endpoint")
 	}
-	x := &exchange{p: p, w: w, r: r, endpoint: endpoint}
+	x := &exchange{p: p, cfg: cfg, w: w, r: r, endpoint: endpoint}
 	x.upload.budget = &p.budget
 	defer x.forget()
 	defer x.dismiss()
@@ -53,7 +54,7 @@ func (p *Proxy) explain(w http.ResponseWriter, r *http.Request) (*explanation, e
 		return nil, x.upstreamError(err)
 	}
 	e := &explanation{Decision: decision}
-	if k := p.cfg.Knowledge; k != nil {
+	if k := cfg.Knowledge; k != nil {
 		e.CachedTokens = k.records.all(x.members)
 	}
 	return e, nil

@@ -44,7 +44,7 @@ func (o *outcome) lostConnection() bool {
 func (x *exchange) forward() error {
 	x.prepareHeader()
 	x.p.retries.request(x.began)
-	x.want.Detail = x.p.cfg.Logger.Enabled(x.r.Context(), slog.LevelDebug)
+	x.want.Detail = x.cfg.Logger.Enabled(x.r.Context(), slog.LevelDebug)
 	ctx, cancel := context.WithCancel(x.r.Context())
 	defer cancel()
 	x.consult()
@@ -131,7 +131,7 @@ func (x *exchange) fingerprint() uint64 {
 // more of them, and none of its clients is to notice, so the first move away from
 // a lost connection is counted and never denied.
 func (x *exchange) moveOn(attempt int, lost bool) bool {
-	if attempt >= x.p.cfg.Attempts || !x.another() {
+	if attempt >= x.cfg.Attempts || !x.another() {
 		return false
 	}
 	if !x.p.retries.allow(time.Now(), lost && attempt == 1) {
@@ -162,7 +162,7 @@ func (x *exchange) leave() {
 // backend's own refusal, else an error of ours.
 func (x *exchange) giveUp(refusal *http.Response, err error) error {
 	if refusal != nil {
-		_, err := x.deliver(refusal, x.p.cfg.Attempts)
+		_, err := x.deliver(refusal, x.cfg.Attempts)
 		return err
 	}
 	return x.upstreamError(err)

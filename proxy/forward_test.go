@@ -366,10 +366,10 @@ func TestOtherEndpointsAreRoutedAndCounted(t *testing.T) {
 
 func TestAPanicIsAnsweredAndLeaksNothing(t *testing.T) {
 	g := newRig(t, 1)
-	real := g.proxy.resolver
-	g.proxy.resolver = func(string) (string, *cbrRules, error) { panic("boom") }
+	namers := g.proxy.namers.New
+	g.proxy.namers.New = func() any { panic("boom") }
 	code := codeOf(t, g.expect(500, "/v1/chat/completions", chat("hi")))
-	g.proxy.resolver = real
+	g.proxy.namers.New = namers
 	if code != "internal_error" || !strings.Contains(g.log.String(), "boom") {
 		t.Errorf("code %s; log %s", code, g.log)
 	}

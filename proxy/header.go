@@ -54,7 +54,7 @@ func (x *exchange) forwardedFor(h http.Header) {
 		host = x.r.RemoteAddr
 	}
 	prior := h["X-Forwarded-For"]
-	if len(x.p.cfg.TrustedProxies) == 0 || !x.p.trusts(host) {
+	if len(x.cfg.TrustedProxies) == 0 || !x.cfg.trusts(host) {
 		delete(h, "Forwarded")
 		prior = nil
 		h["X-Forwarded-Host"] = []string{x.r.Host}
@@ -73,13 +73,13 @@ func scheme(r *http.Request) string {
 	return "http"
 }
 
-func (p *Proxy) trusts(host string) bool {
+func (c *current) trusts(host string) bool {
 	addr, err := netip.ParseAddr(host)
 	if err != nil {
 		return false
 	}
 	addr = addr.Unmap()
-	for _, prefix := range p.cfg.TrustedProxies {
+	for _, prefix := range c.TrustedProxies {
 		if prefix.Contains(addr) {
 			return true
 		}
@@ -119,7 +119,7 @@ func (x *exchange) copyHeader(from http.Header) {
 			to[name] = values
 		}
 	}
-	if x.p.cfg.DebugHeaders {
+	if x.cfg.DebugHeaders {
 		x.debugHeader(to)
 	}
 }

@@ -35,9 +35,9 @@ func (x *exchange) identifyBody() error {
 		return badRequest("invalid_json", "The request has no body: a JSON object was expected.", "")
 	}
 	n := x.p.namers.Get().(*namer)
-	x.namer = n
-	n.hasher.Reset(x.p.cfg.Key, x.p.router.BlockSize())
-	name, err := n.encoder.Encode(x.endpoint.cbr, x.body, x.p.resolver, &n.hasher)
+	x.namer, n.x = n, x
+	n.hasher.Reset(x.cfg.Key, x.p.router.BlockSize())
+	name, err := n.encoder.Encode(x.endpoint.cbr, x.body, n.resolver, &n.hasher)
 	if err != nil {
 		if fault, ok := err.(*cbr.Error); ok && fault.Code == "missing_model" && !x.endpoint.needsModel {
 			return x.identifyOnly()

@@ -87,7 +87,7 @@ type inquiry struct {
 // consult asks the index about the request, where engines of its model tell it what
 // they hold. Whatever goes wrong, the request goes on by the block map.
 func (x *exchange) consult() {
-	k := x.p.cfg.Knowledge
+	k := x.cfg.Knowledge
 	if k == nil || x.namer == nil || x.want.SkipsCache {
 		return
 	}
@@ -111,7 +111,7 @@ func (x *exchange) consult() {
 func (x *exchange) fallBack(why string) {
 	x.want.Fallback = why
 	if !x.began.IsZero() { // an explanation is no request
-		x.p.cfg.Knowledge.metrics.fallbacks.WithLabelValues(why).Inc()
+		x.cfg.Knowledge.metrics.fallbacks.WithLabelValues(why).Inc()
 	}
 }
 
@@ -193,6 +193,6 @@ func (x *exchange) dismiss() {
 	if q := x.inquiry; q != nil {
 		clear(q.engines)
 		q.request, q.answer, x.inquiry, x.want.Index = prompt.Request{}, prompt.Answer{}, nil, nil
-		x.p.cfg.Knowledge.inquiries.Put(q)
+		x.cfg.Knowledge.inquiries.Put(q)
 	}
 }

@@ -77,7 +77,7 @@ func newTokenizerStatus(r prompt.Report) tokenizerStatus {
 
 func (a *admin) indexStatus() indexStatus {
 	s := indexStatus{Status: "disabled", Sources: []IndexSource{}, Tokenizers: []tokenizerStatus{}, Distrusted: []string{}, Lost: []string{}}
-	k := a.Proxy.cfg.Knowledge
+	k := a.Proxy.config().Knowledge
 	if k == nil {
 		return s
 	}
@@ -121,7 +121,7 @@ const (
 // the page that follows, absent on the last one.
 func (a *admin) kvIndex(w http.ResponseWriter, r *http.Request) {
 	answer := map[string]any{"status": "disabled", "block_count": 0, "models": []string{}, "blocks": []kvBlock{}}
-	k := a.Proxy.cfg.Knowledge
+	k := a.Proxy.config().Knowledge
 	if k == nil {
 		writeJSON(w, http.StatusOK, answer)
 		return

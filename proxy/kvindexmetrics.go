@@ -19,7 +19,7 @@ type indexMetrics struct {
 // RegisterIndex registers the metrics of the precise index and of those who tell it
 // what they hold. Nothing is registered where there is none.
 func (p *Proxy) RegisterIndex(reg prometheus.Registerer, sources func() []IndexSource) error {
-	if p.cfg.Knowledge == nil {
+	if p.config().Knowledge == nil {
 		return nil
 	}
 	desc := func(name, help string, labels ...string) *prometheus.Desc {
@@ -29,7 +29,7 @@ func (p *Proxy) RegisterIndex(reg prometheus.Registerer, sources func() []IndexS
 		return desc("events_"+name, help, append([]string{"backend", "rank"}, labels...)...)
 	}
 	return reg.Register(&indexMetrics{
-		k: p.cfg.Knowledge, sources: sources,
+		k: p.config().Knowledge, sources: sources,
 		entries:  desc("index_entries", "Entries of the precise index: blocks, once for each source that holds them."),
 		blocks:   desc("index_blocks", "Distinct blocks in the precise index."),
 		bytes:    desc("index_bytes", "Memory that the precise index takes."),

@@ -34,7 +34,7 @@ func (p *Proxy) serveModels(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	unknownModel(name, p.models()).write(w, openAIStyle, id)
+	unknownModel(name, p.config().models(p.pool)).write(w, openAIStyle, id)
 }
 
 // cards are the models' cards; an alias has the card of its model with the alias
@@ -45,7 +45,7 @@ func (p *Proxy) cards() []backend.ModelCard {
 		cards = []backend.ModelCard{}
 	}
 	own := len(cards)
-	for alias, model := range p.cfg.Aliases {
+	for alias, model := range p.config().Aliases {
 		for _, card := range cards[:own] {
 			if card.ID == model {
 				card.ID, card.Root = alias, model

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"sync"
@@ -16,11 +17,9 @@ import (
 // Proxy serves the client API. It is an http.Handler; its methods may be called
 // from any goroutine.
 type Proxy struct {
-	cfg       Config
+	current   atomic.Pointer[current]
 	pool      *backend.Pool
 	router    *router.Router
-	endpoints map[string]*endpoint
-	resolver  func(string) (string, *cbr.Rules, error)
 	namers    sync.Pool
 	chunks    sync.Pool
 	budget    budget
@@ -36,30 +35,67 @@ func New(cfg Config, r *router.Router, pool *backend.Pool) (*Proxy, error) {
 		return nil, fmt.Errorf("configure proxy: %w", err)
 	}
 	p := &Proxy{
-		cfg: cfg, pool: pool, router: r,
-		endpoints: make(map[string]*endpoint, len(endpoints)+len(cfg.Paths)),
-		budget:    budget{limit: cfg.BodyBudget},
-		pins:      newPins(),
-		metrics:   newMetrics(cfg.Registerer),
+		pool: pool, router: r,
+		budget:  budget{limit: cfg.BodyBudget},
+		pins:    newPins(),
+		metrics: newMetrics(cfg.Registerer),
 	}
-	for path, e := range endpoints {
-		p.endpoints[path] = e
-	}
-	for _, path := range cfg.Paths {
-		if p.endpoints[path] == nil {
-			p.endpoints[path] = passThrough(path)
-		}
-	}
-	p.resolver = p.resolve
-	p.namers.New = func() any { return new(namer) }
+	p.current.Store(newCurrent(cfg))
+	p.namers.New = func() any { return newNamer() }
 	p.chunks.New = func() any { b := make([]byte, chunkBytes); return &b }
 	return p, nil
+}
+
+// current is a configuration that is in force. A request goes by one from its
+// first header to its last byte, whatever is changed meanwhile.
+type current struct {
+	Config
+	endpoints map[string]*endpoint
+}
+
+func newCurrent(cfg Config) *current {
+	c := &current{cfg, make(map[string]*endpoint, len(endpoints)+len(cfg.Paths))}
+	maps.Copy(c.endpoints, endpoints)
+	for _, path := range cfg.Paths {
+		if c.endpoints[path] == nil {
+			c.endpoints[path] = passThrough(path)
+		}
+	}
+	return c
+}
+
+// config is the configuration that is in force.
+func (p *Proxy) config() *current { return p.current.Load() }
+
+// Reconfigure puts cfg in force for the requests that come from now on, or changes
+// nothing and says why. What a proxy is, and what it is made of, stays: the names,
+// the key, the budget of bodies, the precise index, the logger and the metrics.
+func (p *Proxy) Reconfigure(cfg Config) error {
+	if err := cfg.Validate(); err != nil {
+		return fmt.Errorf("reconfigure proxy: %w", err)
+	}
+	was := &p.config().Config
+	cfg.Node, cfg.Cluster, cfg.Version, cfg.Key = was.Node, was.Cluster, was.Version, was.Key
+	cfg.BodyBudget, cfg.Knowledge = was.BodyBudget, was.Knowledge
+	cfg.Logger, cfg.Registerer = was.Logger, was.Registerer
+	p.current.Store(newCurrent(cfg))
+	return nil
 }
 
 // namer turns a body into its name: the facts that routing needs, and the chain.
 type namer struct {
 	encoder cbr.Encoder
 	hasher  chain.Hasher
+	// x is the exchange that it names for, and resolver its resolve: made once,
+	// since a method value is an allocation.
+	x        *exchange
+	resolver func(string) (string, *cbr.Rules, error)
+}
+
+func newNamer() *namer {
+	n := new(namer)
+	n.resolver = func(name string) (string, *cbr.Rules, error) { return n.x.resolve(name) }
+	return n
 }
 
 // InFlight is the number of requests that are being served.
@@ -82,18 +118,18 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // resolve is the encoder's question about a model: what it is really called, and
 // what stays out of its CBR. An unknown model is a 404 before anything else in
 // the body is judged.
-func (p *Proxy) resolve(name string) (string, *cbr.Rules, error) {
-	model := name
-	if real, ok := p.cfg.Aliases[name]; ok {
+func (x *exchange) resolve(name string) (string, *cbr.Rules, error) {
+	p, model := x.p, name
+	if real, ok := x.cfg.Aliases[name]; ok {
 		model = real
 	}
 	if _, known := p.pool.Model(model); known {
-		return model, p.rules(model), nil
+		return model, x.cfg.rules(model), nil
 	}
 	if !p.pool.Ready() {
 		return "", nil, unavailable("starting", "The gateway is still asking its backends which models they serve. Try again shortly.")
 	}
-	known := p.models()
+	known := x.cfg.models(p.pool)
 	if len(known) == 0 { // a restart while the engines are down must not turn 503 into 404
 		return "", nil, unavailable("no_backend", "No backend has said yet which models it serves. Try again shortly.")
 	}
@@ -101,18 +137,18 @@ func (p *Proxy) resolve(name string) (string, *cbr.Rules, error) {
 }
 
 // rules are a model's own, else those for all models, nil for the built-in ones.
-func (p *Proxy) rules(model string) *cbr.Rules {
-	if own := p.cfg.Rules[model]; own != nil {
+func (c *current) rules(model string) *cbr.Rules {
+	if own := c.Rules[model]; own != nil {
 		return own
 	}
-	return p.cfg.Rules[""]
+	return c.Rules[""]
 }
 
 // models are the names that clients may use, sorted.
-func (p *Proxy) models() []string {
-	names := p.pool.Models()
-	for alias, model := range p.cfg.Aliases {
-		if _, known := p.pool.Model(model); known {
+func (c *current) models(pool *backend.Pool) []string {
+	names := pool.Models()
+	for alias, model := range c.Aliases {
+		if _, known := pool.Model(model); known {
 			names = append(names, alias)
 		}
 	}

@@ -326,7 +326,6 @@ func status(code int) http.HandlerFunc {
 
 type (
 	poolConfig = backend.PoolConfig
-	cbrRules   = cbr.Rules
 )
 
 func prefixes(list ...string) []netip.Prefix {

@@ -29,7 +29,7 @@ func (p *Proxy) RegisterState(reg prometheus.Registerer, m *blockmap.Map, l *led
 	}
 	build := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "kvca_build_info", Help: "The program's version, always 1.",
-		ConstLabels: prometheus.Labels{"version": p.cfg.Version, "go_version": runtime.Version()},
+		ConstLabels: prometheus.Labels{"version": p.config().Version, "go_version": runtime.Version()},
 	})
 	build.Set(1)
 	if err := reg.Register(build); err != nil {

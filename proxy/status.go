@@ -50,7 +50,7 @@ type reservations struct {
 }
 
 func (a *admin) status(w http.ResponseWriter, _ *http.Request) {
-	cfg, ready, cluster := &a.Proxy.cfg, a.ready(), a.Cluster.Status()
+	cfg, ready, cluster := a.Proxy.config(), a.ready(), a.Cluster.Status()
 	counters := a.Ledger.Counters()
 	if len(cluster.Members) > 0 {
 		cluster.Members[0].Ready = ready // a node that drains is not, whatever the cluster holds

@@ -67,13 +67,13 @@ func (x *exchange) learnIndex(u usage) {
 		return
 	}
 	if u.prompt-max(u.cached, 0) >= novelTokens && x.ticket.Backend.Precise() {
-		x.p.cfg.Knowledge.cfg.Expect(x.ticket.Backend)
+		x.cfg.Knowledge.cfg.Expect(x.ticket.Backend)
 	}
 	predicted, ok := x.ticket.Predicted()
 	if !ok {
 		return
 	}
-	x.p.cfg.Knowledge.judge(x.name.Model, x.ticket.Backend, q, predicted, u)
+	x.cfg.Knowledge.judge(x.name.Model, x.ticket.Backend, q, predicted, u)
 }
 
 // novelTokens are so many that whatever an engine's block size is, some block was new.
