@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"kvca/proxy/record"
 	"kvca/state/cbr"
 	"kvca/state/chain"
 )
@@ -53,6 +54,15 @@ type Config struct {
 	// TrustedProxies may set X-Forwarded-For, -Proto and -Host; from anyone else
 	// these are replaced.
 	TrustedProxies []netip.Prefix
+	// Tenants knows clients by their keys; nil serves everyone.
+	Tenants Tenants
+	// EnginePriority tells engines each request's priority, 0 or 100, as the
+	// tenant's is, in the header X-Gateway-Priority.
+	EnginePriority bool
+	// Observers are told of each request that has ended.
+	Observers []record.Observer
+	// Tracer makes a span of each request; nil for none.
+	Tracer record.Tracer
 	// Knowledge is the precise index; nil for none.
 	Knowledge *Knowledge
 	// DebugHeaders adds X-KVCA-* headers to answers.

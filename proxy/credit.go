@@ -24,16 +24,16 @@ const (
 // credit is whether predictions of each model come true.
 type credit struct {
 	mu     sync.Mutex
-	models map[string]*record
+	models map[string]*standing
 }
 
-// record is what became of a model's last predictions: a bit each, 1 for wrong.
-type record struct {
+// standing is what became of a model's last predictions: a bit each, 1 for wrong.
+type standing struct {
 	wrong, seen uint64
 	until, ban  time.Duration
 }
 
-func newCredit() *credit { return &credit{models: make(map[string]*record)} }
+func newCredit() *credit { return &credit{models: make(map[string]*standing)} }
 
 // may is whether the index may be asked about a model.
 func (t *credit) may(model string, now time.Duration) bool {
@@ -53,7 +53,7 @@ func (t *credit) saw(model string, wrong bool, now time.Duration) (ban time.Dura
 		if len(t.models) >= creditModels {
 			return 0
 		}
-		r = new(record)
+		r = new(standing)
 		t.models[model] = r
 	}
 	if now < r.until {

@@ -22,6 +22,7 @@ func (x *exchange) deliver(resp *http.Response, attempt int) (moved bool, err er
 	buf := x.p.chunks.Get().(*[]byte)
 	defer x.p.chunks.Put(buf)
 	a := x.answer(resp)
+	x.streamed = a.watch.events
 	if a.good && !a.watch.events {
 		x.ticket.Begin()
 	}
@@ -161,6 +162,7 @@ func (x *exchange) finish(a *answer, out *clientWriter, err error) error {
 // learnAnswer takes what the answer says about its prompt and about itself.
 func (x *exchange) learnAnswer(a *answer) {
 	if u, ok := a.watch.usage(); ok {
+		x.used = u
 		x.ticket.Observe(u.prompt, u.cached)
 		x.learnIndex(u)
 		x.p.metrics.usage(x.name.Model, u)

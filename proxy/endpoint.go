@@ -30,6 +30,8 @@ type endpoint struct {
 	needsModel bool
 	// ids is whether the path ends in the id of a response.
 	ids bool
+	// local answers without a backend, nil for what goes to one.
+	local func(*exchange) error
 }
 
 var post = []string{http.MethodPost}
@@ -53,6 +55,7 @@ func init() {
 		e.methods = post
 		endpoints[e.path] = e
 	}
+	endpoints[modelList.path] = modelList
 }
 
 // storedResponse serves /v1/responses/{id} and what lies below it: only the
@@ -76,6 +79,9 @@ func (c *current) endpointOf(path string) *endpoint {
 	}
 	if rest, ok := strings.CutPrefix(path, responsesPrefix); ok && plainPath(rest) {
 		return storedResponse
+	}
+	if strings.HasPrefix(path, modelsPrefix) && len(path) > len(modelsPrefix) {
+		return modelList
 	}
 	return nil
 }

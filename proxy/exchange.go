@@ -9,6 +9,8 @@ import (
 	"slices"
 	"time"
 
+	"kvca/proxy/record"
+	"kvca/proxy/tenant"
 	"kvca/router"
 	"kvca/state/cbr"
 )
@@ -37,7 +39,18 @@ type exchange struct {
 	ticket  *router.Ticket
 	print   uint64 // the fingerprint, once the chain is gone
 
+	tenant  *tenant.Tenant // whose key it had, nil where there are no tenants
+	trusted bool           // it may steer engines and set its own priority
+	span    record.Span    // nil without traces
+
 	status    int
+	code      string        // of the gateway's own error
+	gateway   time.Duration // until the first attempt, without queued
+	queued    time.Duration // the wait for a turn
+	attempts  int
+	bodyBytes int64
+	used      usage
+	streamed  bool
 	firstByte time.Duration
 	started   bool // the answer's status has gone to the client
 	aborted   bool // the connection must be cut, not ended
@@ -49,7 +62,10 @@ const statusClientGone = 499
 
 func (p *Proxy) begin(w http.ResponseWriter, r *http.Request) *exchange {
 	p.inFlight.Add(1)
-	x := &exchange{p: p, cfg: p.config(), w: w, r: r, began: time.Now()}
+	x := &exchange{p: p, cfg: p.config(), w: w, r: r, began: time.Now(), used: usage{prompt: -1, cached: -1, completion: -1}}
+	if x.cfg.Tracer != nil {
+		x.span = x.cfg.Tracer.Start(r, x.began)
+	}
 	x.upload.budget = &p.budget
 	return x
 }
@@ -59,12 +75,25 @@ func (p *Proxy) begin(w http.ResponseWriter, r *http.Request) *exchange {
 func (x *exchange) serve() {
 	x.id = requestID(x.r.Header)
 	x.w.Header()["X-Request-Id"] = []string{x.id}
-	for _, station := range []func() error{x.find, x.read, x.identify, x.forward} {
+	for _, station := range []func() error{x.find, x.authenticate, x.handle} {
 		if err := station(); err != nil {
 			x.fail(err)
 			return
 		}
 	}
+}
+
+// handle answers by itself, or lets a backend do it.
+func (x *exchange) handle() error {
+	if x.endpoint.local != nil {
+		return x.endpoint.local(x)
+	}
+	for _, station := range []func() error{x.read, x.identify, x.forward} {
+		if err := station(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // find looks the endpoint up.
@@ -89,6 +118,7 @@ func (x *exchange) read() error {
 		return err
 	}
 	x.body = x.upload.bytes()
+	x.bodyBytes = int64(len(x.body))
 	return nil
 }
 
@@ -106,7 +136,7 @@ func (x *exchange) fail(err error) {
 		x.aborted = true
 		return
 	}
-	x.status, x.started = fault.status, true
+	x.status, x.code, x.started = fault.status, fault.code, true
 	if x.body == nil && x.r.ContentLength != 0 {
 		x.abandonUpload()
 	}
@@ -171,25 +201,57 @@ func (x *exchange) panicked(fault any) {
 	x.fail(&apiError{status: http.StatusInternalServerError, code: "internal_error", message: "The gateway failed on this request; it has been logged. Request id: " + x.id + "."})
 }
 
+// record tells of the request that has ended.
 func (x *exchange) record() {
-	took := time.Since(x.began)
-	path := "other"
-	if x.endpoint != nil {
-		path = x.endpoint.path
+	r := x.summary()
+	x.p.metrics.request(r)
+	if x.span != nil {
+		x.span.End(r)
 	}
-	x.p.metrics.request(path, x.name.Model, x.status, took, x.firstByte)
+	for _, o := range x.cfg.Observers {
+		o.Ended(r)
+	}
 	log := x.cfg.Logger
 	if !log.Enabled(context.Background(), slog.LevelDebug) {
 		return
 	}
 	attrs := []slog.Attr{
-		slog.String("request_id", x.id), slog.String("endpoint", path), slog.String("model", x.name.Model),
-		slog.Int("status", x.status), slog.Duration("duration", took), slog.Duration("first_byte", x.firstByte),
+		slog.String("request_id", r.ID), slog.String("endpoint", r.Endpoint), slog.String("model", r.Model),
+		slog.Int("status", r.Status), slog.Duration("duration", r.Duration), slog.Duration("first_byte", r.FirstByte),
 	}
-	if x.ticket != nil {
-		attrs = append(attrs, slog.Any("decision", &x.ticket.Decision))
+	if r.Decision != nil {
+		attrs = append(attrs, slog.Any("decision", r.Decision))
 	}
 	log.LogAttrs(context.Background(), slog.LevelDebug, "request", attrs...)
+}
+
+// summary is what observers are told.
+func (x *exchange) summary() *record.Record {
+	r := &record.Record{
+		ID: x.id, Method: x.r.Method, Endpoint: "other", Model: x.name.Model, Began: x.began,
+		Duration: time.Since(x.began), FirstByte: x.firstByte, Gateway: x.gateway, Queued: x.queued,
+		Status: x.status, Code: x.code, BodyBytes: x.bodyBytes, Attempts: x.attempts, Streamed: x.streamed,
+		PromptTokens: x.used.prompt, CachedTokens: x.used.cached, OutputTokens: x.used.completion,
+	}
+	if len(x.cfg.Observers) > 0 {
+		r.Client = x.cfg.client(x.r)
+	}
+	if x.endpoint != nil {
+		r.Endpoint = x.endpoint.path
+	}
+	if x.name.ClientModel != x.name.Model {
+		r.Alias = x.name.ClientModel
+	}
+	if x.tenant != nil {
+		r.Tenant = x.tenant.Name
+	}
+	if x.span != nil {
+		r.Trace = x.span.TraceID()
+	}
+	if x.ticket != nil {
+		r.Decision = &x.ticket.Decision
+	}
+	return r
 }
 
 // tried reports the backends that failed this request.

@@ -95,8 +95,9 @@ func (x *exchange) attempt(ctx context.Context) outcome {
 	if b == nil {
 		return outcome{failure: backend.ConnectFailure, err: errors.New("the backend was removed")}
 	}
-	if len(x.want.Tried) == 0 {
-		x.p.metrics.gateway(time.Since(x.named))
+	if x.attempts++; x.attempts == 1 {
+		x.gateway = time.Since(x.began) - x.queued
+		x.p.metrics.gateway(time.Since(x.named) - x.queued)
 	}
 	resp, err := b.Do(ctx, x.r.Method, x.r.URL.RequestURI(), x.r.Header, x.body)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"strconv"
 	"strings"
 )
 
@@ -38,12 +39,27 @@ func (x *exchange) prepareHeader() {
 	h := x.r.Header
 	stripHopByHop(h)
 	delete(h, "Expect")
-	delete(h, priorityHeader)
+	x.setPriority(h)
 	if _, ok := h["User-Agent"]; !ok {
 		h["User-Agent"] = []string{""} // or net/http adds one of its own
 	}
 	h["X-Request-Id"] = []string{x.id}
 	x.forwardedFor(h)
+	if x.span != nil {
+		x.span.Inject(h)
+	}
+}
+
+// setPriority says the tenant's priority to the engine's scheduler, where that is
+// switched on. A client's own word counts only where it is trusted.
+func (x *exchange) setPriority(h http.Header) {
+	if x.trusted {
+		return
+	}
+	delete(h, priorityHeader)
+	if x.cfg.EnginePriority && x.tenant != nil {
+		h[priorityHeader] = []string{strconv.Itoa(x.tenant.Priority)}
+	}
 }
 
 // forwardedFor says who the client is. What the client itself said of that
@@ -54,7 +70,7 @@ func (x *exchange) forwardedFor(h http.Header) {
 		host = x.r.RemoteAddr
 	}
 	prior := h["X-Forwarded-For"]
-	if len(x.cfg.TrustedProxies) == 0 || !x.cfg.trusts(host) {
+	if len(x.cfg.TrustedProxies) == 0 || !x.cfg.trusts(parseAddr(host)) {
 		delete(h, "Forwarded")
 		prior = nil
 		h["X-Forwarded-Host"] = []string{x.r.Host}
@@ -73,12 +89,10 @@ func scheme(r *http.Request) string {
 	return "http"
 }
 
-func (c *current) trusts(host string) bool {
-	addr, err := netip.ParseAddr(host)
-	if err != nil {
+func (c *current) trusts(addr netip.Addr) bool {
+	if !addr.IsValid() {
 		return false
 	}
-	addr = addr.Unmap()
 	for _, prefix := range c.TrustedProxies {
 		if prefix.Contains(addr) {
 			return true

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"mime"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -77,7 +78,7 @@ func (x *exchange) rewriteModel() {
 // identifyOnly takes a request that names no model: fine while there is just one
 // to take it.
 func (x *exchange) identifyOnly() error {
-	models := x.p.pool.Models()
+	models := slices.DeleteFunc(x.p.pool.Models(), func(name string) bool { return !x.permitted(name) })
 	switch {
 	case len(models) == 1:
 		x.name.Model = models[0]

@@ -6,6 +6,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"kvca/proxy/record"
 )
 
 // metrics are what the proxy counts about requests. Labels come from closed
@@ -60,11 +62,11 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	}
 }
 
-func (m *metrics) request(endpoint, model string, status int, took, firstByte time.Duration) {
-	m.requests.WithLabelValues(endpoint, model, strconv.Itoa(status)).Inc()
-	m.duration.WithLabelValues(endpoint).Observe(took.Seconds())
-	if firstByte > 0 {
-		m.firstByte.WithLabelValues(endpoint).Observe(firstByte.Seconds())
+func (m *metrics) request(r *record.Record) {
+	m.requests.WithLabelValues(r.Endpoint, r.Model, strconv.Itoa(r.Status)).Inc()
+	m.duration.WithLabelValues(r.Endpoint).Observe(r.Duration.Seconds())
+	if r.FirstByte > 0 {
+		m.firstByte.WithLabelValues(r.Endpoint).Observe(r.FirstByte.Seconds())
 	}
 }
 

@@ -17,16 +17,16 @@ import (
 // Proxy serves the client API. It is an http.Handler; its methods may be called
 // from any goroutine.
 type Proxy struct {
-	current   atomic.Pointer[current]
-	pool      *backend.Pool
-	router    *router.Router
-	namers    sync.Pool
-	chunks    sync.Pool
-	budget    budget
-	retries   retryBudget
-	pins      *pins
-	metrics   *metrics
-	inFlight  atomic.Int64
+	current  atomic.Pointer[current]
+	pool     *backend.Pool
+	router   *router.Router
+	namers   sync.Pool
+	chunks   sync.Pool
+	budget   budget
+	retries  retryBudget
+	pins     *pins
+	metrics  *metrics
+	inFlight atomic.Int64
 }
 
 // New makes a proxy that routes by r to the backends of pool.
@@ -106,10 +106,6 @@ func (p *Proxy) Ready() bool { return p.pool.Ready() }
 
 // ServeHTTP serves one request of a client.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.URL.Path == "/v1/models" || (len(r.URL.Path) > len(modelsPrefix) && r.URL.Path[:len(modelsPrefix)] == modelsPrefix) {
-		p.serveModels(w, r)
-		return
-	}
 	x := p.begin(w, r)
 	defer x.end()
 	x.serve()
@@ -119,21 +115,29 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // what stays out of its CBR. An unknown model is a 404 before anything else in
 // the body is judged.
 func (x *exchange) resolve(name string) (string, *cbr.Rules, error) {
-	p, model := x.p, name
-	if real, ok := x.cfg.Aliases[name]; ok {
-		model = real
-	}
+	p, model := x.p, x.cfg.real(name)
 	if _, known := p.pool.Model(model); known {
+		if !x.permitted(model) {
+			return "", nil, forbidden(name)
+		}
 		return model, x.cfg.rules(model), nil
 	}
 	if !p.pool.Ready() {
 		return "", nil, unavailable("starting", "The gateway is still asking its backends which models they serve. Try again shortly.")
 	}
-	known := x.cfg.models(p.pool)
+	known := x.models()
 	if len(known) == 0 { // a restart while the engines are down must not turn 503 into 404
 		return "", nil, unavailable("no_backend", "No backend has said yet which models it serves. Try again shortly.")
 	}
 	return "", nil, unknownModel(name, known)
+}
+
+// real is the name that backends know a model by.
+func (c *current) real(name string) string {
+	if model, ok := c.Aliases[name]; ok {
+		return model
+	}
+	return name
 }
 
 // rules are a model's own, else those for all models, nil for the built-in ones.

@@ -24,7 +24,6 @@ import (
 	"kvca/proxy/backend"
 	"kvca/router"
 	"kvca/state/blockmap"
-	"kvca/state/cbr"
 	"kvca/state/ledger"
 )
 
