@@ -91,7 +91,7 @@ func (q *question) reason(i int) Reason {
 		return ReasonLastResort
 	case q.req.Pin != nil && q.eligible[i] == q.req.Pin:
 		return ReasonPinned
-	case !q.router.models.get(q.req.Model).policy.looks():
+	case !q.router.models.get(q.req.Model).rule().looks():
 		return ReasonPolicy
 	case q.chainBlocks() == 0 && len(q.req.Marks) == 0 && len(q.known) == 0:
 		return ReasonNoChain

@@ -17,8 +17,14 @@ const maxModels = 4096
 
 // model is what the router keeps per model.
 type model struct {
-	policy policy
+	policy atomic.Pointer[policy]
 	ratio  atomic.Uint64 // float64 bits: bytes of CBR per token
+}
+
+func newModel(p policy) *model {
+	m := new(model)
+	m.policy.Store(&p)
+	return m
 }
 
 type models struct {
@@ -40,6 +46,19 @@ func (m *models) get(name string) *model {
 		return found
 	}
 	return m.add(name)
+}
+
+// rule is the policy that decides now.
+func (m *model) rule() policy { return *m.policy.Load() }
+
+// each calls f for every model that has a state, the shared one as "".
+func (m *models) each(f func(name string, m *model)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	f("", m.shared)
+	for name, one := range m.byName {
+		f(name, one)
+	}
 }
 
 func (m *models) add(name string) *model {

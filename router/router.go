@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -103,6 +104,7 @@ type Router struct {
 	locations Locations
 	teller    Teller // the same as locations, nil where nobody is to be told
 	slots     registry
+	choice    atomic.Pointer[choice]
 	models    *models
 	metrics   *metrics
 	questions sync.Pool
@@ -116,18 +118,42 @@ func New(cfg Config, loads Loads, locations Locations) (*Router, error) {
 	r := &Router{cfg: cfg, loads: loads, locations: locations, metrics: newMetrics(cfg.Registerer)}
 	r.teller, _ = locations.(Teller)
 	r.questions.New = func() any { return new(question) }
+	r.choice.Store(&choice{cfg.Policy, cfg.Policies})
 	r.models = newModels(func(name string) *model {
-		return &model{policy: policies[r.PolicyOf(name)](&r.cfg)}
+		return newModel(policies[r.PolicyOf(name)](&r.cfg))
 	})
 	return r, nil
 }
 
+// choice is which policy decides for which model.
+type choice struct {
+	policy   string
+	perModel map[string]string
+}
+
 // PolicyOf is the name of the policy that decides for a model.
 func (r *Router) PolicyOf(model string) string {
-	if name := r.cfg.Policies[model]; name != "" {
+	c := r.choice.Load()
+	if name := c.perModel[model]; name != "" {
 		return name
 	}
-	return r.cfg.Policy
+	return c.policy
+}
+
+// SetPolicies puts other policies in force for the decisions that come, or changes
+// nothing and says why. perModel is not to be changed afterwards.
+func (r *Router) SetPolicies(policy string, perModel map[string]string) error {
+	next := r.cfg
+	next.Policy, next.Policies = policy, perModel
+	if err := next.Validate(); err != nil {
+		return fmt.Errorf("set policies: %w", err)
+	}
+	r.choice.Store(&choice{policy, perModel})
+	r.models.each(func(name string, m *model) {
+		p := policies[r.PolicyOf(name)](&r.cfg)
+		m.policy.Store(&p)
+	})
+	return nil
 }
 
 // BlockSize is the size of a block in bytes of CBR.
@@ -143,7 +169,7 @@ func (r *Router) Route(ctx context.Context, req *Request, members []*Backend) (*
 	q := r.ask(req, members)
 	defer q.done()
 	m := r.models.get(req.Model)
-	if !q.decide(m.policy) {
+	if !q.decide(m.rule()) {
 		return nil, ErrNoBackend
 	}
 	q.order.ID = ledger.ID{r.cfg.Rand(), r.cfg.Rand()}
@@ -158,7 +184,7 @@ func (r *Router) Route(ctx context.Context, req *Request, members []*Backend) (*
 func (r *Router) Explain(req *Request, members []*Backend) (Decision, error) {
 	q := r.ask(req, members)
 	defer q.done()
-	if !q.decide(r.models.get(req.Model).policy) {
+	if !q.decide(r.models.get(req.Model).rule()) {
 		return Decision{}, ErrNoBackend
 	}
 	grant := r.loads.Peek(&q.order)

@@ -113,7 +113,7 @@ func readAgent(c *cli.Context) (*agentSettings, *slog.Logger, error) {
 		note(flag, err)
 	}
 	slices.SortStableFunc(wrong, func(a, b fault) int { return strings.Compare(a.place, b.place) })
-	return s, newLogger(c.App.ErrWriter, settings), wrong.err()
+	return s, newLogger(c.App.ErrWriter, settings.logFormat, settings.logLevel), wrong.err()
 }
 
 // single reads the flags with one value that is no text, by their names. How to log

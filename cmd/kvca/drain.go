@@ -21,17 +21,18 @@ const (
 // over.
 func (n *node) drain(failed <-chan error) {
 	n.draining.Store(true)
-	n.log.Info("draining", "delay", n.settings.drainDelay, "timeout", n.settings.drainTimeout, "in_flight", n.proxy.InFlight())
-	if n.settings.drainDelay > 0 {
-		delay := time.NewTimer(n.settings.drainDelay)
+	s := n.live.Load()
+	n.log.Info("draining", "delay", s.drainDelay, "timeout", s.drainTimeout, "in_flight", n.proxy.InFlight())
+	if s.drainDelay > 0 {
+		delay := time.NewTimer(s.drainDelay)
 		defer delay.Stop()
 		select {
 		case <-delay.C:
 		case <-failed: // nobody is served any more
 		}
 	}
-	if err := shutdown(n.client, n.settings.drainTimeout); err != nil {
-		n.log.Warn("requests cut", "in_flight", n.proxy.InFlight(), "timeout", n.settings.drainTimeout)
+	if err := shutdown(n.client, s.drainTimeout); err != nil {
+		n.log.Warn("requests cut", "in_flight", n.proxy.InFlight(), "timeout", s.drainTimeout)
 		n.client.Close()
 		n.visitors.wait(handlerGrace)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"kvca/proxy"
 	"kvca/proxy/backend"
@@ -49,6 +50,11 @@ type node struct {
 	reader    *readers.Reader
 	engines   []*embedded
 
+	// live are the settings in force: settings, but for what a reload has changed.
+	live    atomic.Pointer[settings]
+	level   *slog.LevelVar // of the log; nil for one that stays
+	reloads *prometheus.CounterVec
+
 	boot     uint64 // of this run of the process
 	draining atomic.Bool
 	close    sync.Once
@@ -59,6 +65,7 @@ type node struct {
 func newNode(s *settings, log *slog.Logger) (*node, error) {
 	own := *s
 	n := &node{settings: &own, log: log, boot: uint64(time.Now().UnixNano())}
+	n.live.Store(n.settings)
 	for _, step := range []func() error{n.listen, n.openEngines, n.openState, n.openPeers, n.assemble} {
 		if err := step(); err != nil {
 			n.Close()
@@ -106,6 +113,9 @@ func (n *node) openEngines() error {
 func (n *node) openState() (err error) {
 	n.metrics = prometheus.NewRegistry()
 	n.metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	n.reloads = promauto.With(n.metrics).NewCounterVec(prometheus.CounterOpts{
+		Name: "kvca_config_reload_total", Help: "Reloads of the configuration by result: ok, error.",
+	}, []string{"result"})
 	n.loads = ledger.New()
 	if n.locations, err = blockmap.New(n.settings.blocks); err != nil {
 		return err
@@ -189,6 +199,7 @@ func (n *node) Run(ctx context.Context) error {
 	}
 	work.Go(func() { n.router.Run(background) })
 	work.Go(func() { n.know(background) })
+	work.Go(func() { n.follow(background) })
 	failed := make(chan error, 3)
 	if n.peers != nil {
 		work.Go(func() { failed <- n.peers.run(background) })

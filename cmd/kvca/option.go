@@ -23,6 +23,8 @@ type option struct {
 	repeats bool
 	// usage is one sentence for help and for the table of flags.
 	usage string
+	// live is whether a change of the file takes effect while the node runs.
+	live bool
 	// set reads one value into the settings.
 	set func(*settings, string) error
 	// setMapping reads a mapping of the file, for options that take some.

@@ -53,7 +53,7 @@ func addressOptions() []*option {
 			set:   setHashKey,
 		},
 		{
-			name: "trusted-proxy", value: "CIDR", repeats: true,
+			name: "trusted-proxy", live: true, value: "CIDR", repeats: true,
 			usage: "network whose X-Forwarded-* headers are believed",
 			set: func(s *settings, v string) error {
 				prefix, err := readPrefix(v)
@@ -67,7 +67,7 @@ func addressOptions() []*option {
 func backendOptions() []*option {
 	return []*option{
 		{
-			name: "backend", value: "[ID=]URL", repeats: true,
+			name: "backend", live: true, value: "[ID=]URL", repeats: true,
 			usage: "inference server to route to; in a file also a mapping of " + strings.Join(backendKeys(), ", "),
 			set:   addBackend, setMapping: addBackendMapping,
 		},
@@ -95,12 +95,12 @@ func backendOptions() []*option {
 func routingOptions() []*option {
 	return []*option{
 		{
-			name: "policy", value: "POLICY", def: "cost",
+			name: "policy", live: true, value: "POLICY", def: "cost",
 			usage: "how a backend is chosen: " + strings.Join(router.PolicyNames(), ", "),
 			set:   text(func(s *settings) *string { return &s.router.Policy }, router.CheckPolicy),
 		},
 		{
-			name: "model-policy", value: "MODEL=POLICY", repeats: true, usage: "policy of one model",
+			name: "model-policy", live: true, value: "MODEL=POLICY", repeats: true, usage: "policy of one model",
 			set: pair("MODEL", "POLICY", true, func(s *settings, model, policy string) (bool, error) {
 				_, again := s.router.Policies[model]
 				s.router.Policies[model] = policy
@@ -130,12 +130,12 @@ func routingOptions() []*option {
 			set: sizeBetween(func(s *settings) *int64 { return &s.blocks.MaxBytes }, blockmap.MinBytes, blockmap.MaxBytes),
 		},
 		{
-			name: "cbr-out", value: "[MODEL=]FIELD", repeats: true,
+			name: "cbr-out", live: true, value: "[MODEL=]FIELD", repeats: true,
 			usage: "top-level field to leave out of the CBR, beyond the built-in list; a trailing * stands for any ending",
 			set:   addField(true),
 		},
 		{
-			name: "cbr-in", value: "[MODEL=]FIELD", repeats: true,
+			name: "cbr-in", live: true, value: "[MODEL=]FIELD", repeats: true,
 			usage: "field of the built-in list to take into the CBR",
 			set:   addField(false),
 		},
@@ -145,7 +145,7 @@ func routingOptions() []*option {
 func requestOptions() []*option {
 	return []*option{
 		{
-			name: "alias", value: "NAME=MODEL", repeats: true, usage: "another name for a model; backends are sent the model's own",
+			name: "alias", live: true, value: "NAME=MODEL", repeats: true, usage: "another name for a model; backends are sent the model's own",
 			set: pair("NAME", "MODEL", false, func(s *settings, name, model string) (bool, error) {
 				_, again := s.proxy.Aliases[name]
 				s.proxy.Aliases[name] = model
@@ -153,7 +153,7 @@ func requestOptions() []*option {
 			}),
 		},
 		{
-			name: "path", value: "/PATH", repeats: true, usage: "further engine path to pass through",
+			name: "path", live: true, value: "/PATH", repeats: true, usage: "further engine path to pass through",
 			set: func(s *settings, v string) error {
 				if !strings.HasPrefix(v, "/") || strings.ContainsAny(v, " ?#\t\r\n") {
 					return fmt.Errorf("%q is no path: want one such as /v1/audio/transcriptions", v)
@@ -163,7 +163,7 @@ func requestOptions() []*option {
 			},
 		},
 		{
-			name: "max-body-bytes", value: "SIZE", def: "32MiB", usage: "bound on one request's body",
+			name: "max-body-bytes", live: true, value: "SIZE", def: "32MiB", usage: "bound on one request's body",
 			set: sizeBetween(func(s *settings) *int64 { return &s.proxy.MaxBodyBytes }, 1<<10, 256<<30),
 		},
 		{
@@ -171,15 +171,15 @@ func requestOptions() []*option {
 			set: sizeBetween(func(s *settings) *int64 { return &s.proxy.BodyBudget }, 1<<10, 1<<50),
 		},
 		{
-			name: "upload-idle", value: "DURATION", def: "10s", usage: "how long a request's body may pause",
+			name: "upload-idle", live: true, value: "DURATION", def: "10s", usage: "how long a request's body may pause",
 			set: durationBetween(func(s *settings) *time.Duration { return &s.proxy.UploadIdle }, time.Millisecond, time.Hour),
 		},
 		{
-			name: "write-idle", value: "DURATION", def: "1m", usage: "how long a client may take none of its answer",
+			name: "write-idle", live: true, value: "DURATION", def: "1m", usage: "how long a client may take none of its answer",
 			set: durationBetween(func(s *settings) *time.Duration { return &s.proxy.WriteIdle }, time.Millisecond, day),
 		},
 		{
-			name: "debug-headers", usage: "add X-KVCA-* headers, which tell the decision, to answers",
+			name: "debug-headers", live: true, usage: "add X-KVCA-* headers, which tell the decision, to answers",
 			set: toggle(func(s *settings) *bool { return &s.proxy.DebugHeaders }),
 		},
 	}
@@ -188,16 +188,16 @@ func requestOptions() []*option {
 func lifeOptions() []*option {
 	return []*option{
 		{
-			name: "drain-delay", value: "DURATION", def: "0s",
+			name: "drain-delay", live: true, value: "DURATION", def: "0s",
 			usage: "time between not being ready and refusing connections, for load balancers to notice",
 			set:   durationBetween(func(s *settings) *time.Duration { return &s.drainDelay }, 0, day),
 		},
 		{
-			name: "drain-timeout", value: "DURATION", def: "60s", usage: "time that requests in flight have to end at shutdown",
+			name: "drain-timeout", live: true, value: "DURATION", def: "60s", usage: "time that requests in flight have to end at shutdown",
 			set: durationBetween(func(s *settings) *time.Duration { return &s.drainTimeout }, 0, day),
 		},
 		{
-			name: "log-level", value: "LEVEL", def: "info", usage: "least level that is logged: debug, info, warn, error",
+			name: "log-level", live: true, value: "LEVEL", def: "info", usage: "least level that is logged: debug, info, warn, error",
 			set: func(s *settings, v string) error {
 				if err := oneOf(v, "debug", "info", "warn", "error"); err != nil {
 					return err

@@ -40,6 +40,7 @@ func (r *resolver) choose(o *option, src *sources, inFile map[string]given) {
 		}
 		if target == r.settings {
 			r.origins[o.key()] = g.origin
+			r.settings.given[o.key()] = textsOf(g.items)
 		}
 		r.apply(o, target, g)
 		target = newSettings() // whatever comes now is checked and forgotten

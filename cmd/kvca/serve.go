@@ -25,10 +25,12 @@ func serveCommand() *cli.Command {
 			if err := noArguments(c); err != nil {
 				return err
 			}
-			s, err := resolve(sources{flag: given.of, env: os.LookupEnv, file: configFile(c)})
+			src := sources{flag: given.of, env: os.LookupEnv, file: configFile(c)}
+			s, err := resolve(src)
 			if err != nil {
 				return err
 			}
+			s.file, s.again = src.file, func() (*settings, error) { return resolve(src) }
 			return serve(c.Context, s, c.App.ErrWriter)
 		},
 	}
@@ -47,7 +49,9 @@ func configFile(c *cli.Context) string {
 
 // serve runs a node until ctx ends or a signal comes.
 func serve(ctx context.Context, s *settings, logs io.Writer) error {
-	log := newLogger(logs, s)
+	level := new(slog.LevelVar)
+	level.Set(s.logLevel)
+	log := newLogger(logs, s.logFormat, level)
 	ctx, stop := untilSignal(ctx, log)
 	defer stop()
 	for _, w := range s.warnings {
@@ -61,6 +65,7 @@ func serve(ctx context.Context, s *settings, logs io.Writer) error {
 	if err != nil {
 		return err
 	}
+	n.level = level
 	return n.Run(ctx)
 }
 
@@ -71,10 +76,10 @@ func isLoopback(address string) bool {
 	return host == "localhost" || err == nil && ip.IsLoopback()
 }
 
-// newLogger makes the log that the settings ask for.
-func newLogger(w io.Writer, s *settings) *slog.Logger {
-	options := &slog.HandlerOptions{Level: s.logLevel}
-	if s.logFormat == "json" {
+// newLogger makes a log of the format, text or json.
+func newLogger(w io.Writer, format string, level slog.Leveler) *slog.Logger {
+	options := &slog.HandlerOptions{Level: level}
+	if format == "json" {
 		return slog.New(slog.NewJSONHandler(w, options))
 	}
 	return slog.New(slog.NewTextHandler(w, options))

@@ -46,12 +46,20 @@ type settings struct {
 
 	// warnings are what an operator should know and nothing fails for.
 	warnings []string
+
+	// given is what counts of each option that has a value, as it was written, by
+	// its key.
+	given map[string][]string
+	// file is the configuration file, "" for none.
+	file string
+	// again reads everything anew; nil where nothing can have changed.
+	again func() (*settings, error)
 }
 
 // newSettings are the settings before any option is read: what the parts start
 // from, without what options repeat.
 func newSettings() *settings {
-	s := &settings{router: router.DefaultConfig(), proxy: proxy.DefaultConfig(), fields: make(map[string]*cbr.Options)}
+	s := &settings{router: router.DefaultConfig(), proxy: proxy.DefaultConfig(), fields: make(map[string]*cbr.Options), given: make(map[string][]string)}
 	s.proxy.Node = "" // so that it is the host's
 	s.router.Policies = make(map[string]string)
 	s.proxy.Aliases = make(map[string]string)
