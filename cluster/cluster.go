@@ -109,7 +109,7 @@ func newCluster(cfg Config) *Cluster {
 		givenBy: make(map[string]map[string]bool),
 		started: cfg.Now(),
 	}
-	c.facts = facts{c: c, known: make(map[string]uint64), drained: make(map[string]member.Fact), digests: make(map[string]uint64)}
+	c.facts = facts{c: c, known: make(map[string]uint64), drained: make(map[string]member.Fact), fleet: make(map[string]member.Fact), digests: make(map[string]uint64)}
 	c.index = newIndex(c)
 	c.live.Store(new([]member.Member))
 	c.revise()

@@ -144,8 +144,11 @@ type Fleet interface {
 	// Backends are all that this node routes to, learned ones included. It may
 	// be called from any goroutine.
 	Backends() []Backend
-	// Add takes over a backend that a peer was given.
+	// Add takes a backend that a peer was given (learned), or that an operator gave
+	// to all nodes.
 	Add(b Backend) error
+	// Drop ends a backend, whoever gave it: an operator removed it.
+	Drop(id string) error
 	// Remove ends a learned backend that no peer names any more.
 	Remove(id string) error
 	// Drain follows what an operator did at a peer.
@@ -161,6 +164,10 @@ type Backend struct {
 	Models      []string `json:"models,omitempty"`
 	Weight      float64  `json:"weight,omitempty"`
 	CacheTokens int      `json:"cache_tokens,omitempty"`
+	Zone        string   `json:"zone,omitempty"`
+	// Events is where the engine's KV cache events are, for a backend that an
+	// operator gave to all nodes; of others each node reads what it was told to.
+	Events string `json:"events,omitempty"`
 	// Health is as the telling node sees it.
 	Health string `json:"health,omitempty"`
 	// Learned is whether the telling node has it from others.

@@ -22,7 +22,8 @@ type facts struct {
 	mu      sync.Mutex
 	known   map[string]uint64 // generation by backend
 	drained map[string]member.Fact
-	digests map[string]uint64 // of settings, by node
+	fleet   map[string]member.Fact // what operators added and removed
+	digests map[string]uint64      // of settings, by node
 }
 
 func (f *facts) generation(id string) uint64 {
@@ -85,7 +86,44 @@ func (f *facts) learn(fact member.Fact) {
 		f.drained[fact.Subject] = fact
 		f.mu.Unlock()
 		f.c.fleetDue()
+	case member.Fleet:
+		f.mu.Lock()
+		f.fleet[fact.Subject] = fact
+		f.mu.Unlock()
+		f.c.fleetDue()
 	}
+}
+
+// tellFleet tells that this node's operator added a backend, or removed it. One
+// that is added begins undrained.
+func (f *facts) tellFleet(id, text string, added bool) {
+	f.mu.Lock()
+	fact := member.Fact{Kind: member.Fleet, Subject: id, Version: f.fleet[id].Version + 1, Origin: f.c.cfg.Node, Text: text}
+	if added {
+		fact.Value = 1
+	}
+	f.fleet[id] = fact
+	drained := added && f.drained[id].Value != 0
+	f.mu.Unlock()
+	f.tell(fact)
+	if drained {
+		f.tellDrain(id, false)
+	}
+}
+
+// changes are what operators have added and removed, by backend.
+func (f *facts) changes() map[string]member.Fact {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return maps.Clone(f.fleet)
+}
+
+// removed is whether an operator has removed a backend and nobody added it since.
+func (f *facts) removed(id string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	fact, known := f.fleet[id]
+	return known && fact.Value == 0
 }
 
 // frames sends all that is known, as Facts frames.

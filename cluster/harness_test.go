@@ -100,6 +100,8 @@ func (f *testFleet) Remove(id string) error {
 	return nil
 }
 
+func (f *testFleet) Drop(id string) error { return f.Remove(id) }
+
 func (f *testFleet) Drain(id string, on bool) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

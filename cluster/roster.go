@@ -43,6 +43,7 @@ func (c *Cluster) tend(ctx context.Context) {
 	pause := time.NewTimer(rosterEvery)
 	defer pause.Stop()
 	followed := make(map[string]bool) // drains that were done here
+	changes := make(map[string]change)
 	for {
 		select {
 		case <-ctx.Done():
@@ -50,6 +51,7 @@ func (c *Cluster) tend(ctx context.Context) {
 		case <-c.fleetChanged:
 		}
 		c.tellRoster()
+		c.followChanges(changes)
 		c.followDrains(followed)
 		c.followRosters()
 		pause.Reset(rosterEvery)
@@ -91,7 +93,7 @@ func (c *Cluster) tellRoster() {
 func sameBackend(a, b Backend) bool {
 	models := slices.Equal(a.Models, b.Models)
 	return models && a.ID == b.ID && a.URL == b.URL && a.Weight == b.Weight && a.CacheTokens == b.CacheTokens &&
-		a.Health == b.Health && a.Learned == b.Learned
+		a.Zone == b.Zone && a.Health == b.Health && a.Learned == b.Learned
 }
 
 // hearRoster takes a peer's list, or a further part of it.
@@ -157,7 +159,7 @@ func (c *Cluster) followRosters() {
 		return
 	}
 	for id, b := range given {
-		if !own[id] {
+		if !own[id] && !c.facts.removed(id) {
 			c.add(b)
 		}
 	}

@@ -3,15 +3,18 @@ package proxy
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/pprof"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"kvca/proxy/backend"
+	"kvca/router"
 	"kvca/state/blockmap"
 	"kvca/state/ledger"
 )
@@ -57,7 +60,7 @@ func NewAdmin(c AdminConfig) http.Handler {
 	mux.HandleFunc("GET /cluster/status", a.status)
 	mux.HandleFunc("GET /backends", a.backends)
 	mux.HandleFunc("POST /backends", a.addBackend)
-	mux.HandleFunc("DELETE /backends/{id}", a.change(a.pool.Remove))
+	mux.HandleFunc("DELETE /backends/{id}", a.change(a.remove))
 	mux.HandleFunc("POST /backends/{id}/drain", a.change(a.drain))
 	mux.HandleFunc("POST /backends/{id}/undrain", a.change(a.undrain))
 	mux.HandleFunc("POST /explain", a.explain)
@@ -106,6 +109,7 @@ func (a *admin) addBackend(w http.ResponseWriter, r *http.Request) {
 		Models      []string `json:"models"`
 		CacheTokens int      `json:"cache_tokens"`
 		Events      string   `json:"events"`
+		Zone        string   `json:"zone"`
 	}
 	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxAdminBody))
 	d.DisallowUnknownFields()
@@ -113,7 +117,7 @@ func (a *admin) addBackend(w http.ResponseWriter, r *http.Request) {
 		adminError(w, http.StatusBadRequest, "invalid_json", `Expected {"id","url","weight"}: `+err.Error()+".")
 		return
 	}
-	err := a.pool.Add(backend.Config{ID: c.ID, URL: c.URL, Weight: c.Weight, Models: c.Models, CacheTokens: c.CacheTokens, Events: c.Events})
+	err := a.add(backend.Config{ID: c.ID, URL: c.URL, Weight: c.Weight, Models: c.Models, CacheTokens: c.CacheTokens, Events: c.Events, Zone: c.Zone})
 	switch {
 	case errors.Is(err, backend.ErrExists):
 		adminError(w, http.StatusConflict, "backend_exists", err.Error())
@@ -131,14 +135,41 @@ func (a *admin) change(f func(id string) error) http.HandlerFunc {
 		switch {
 		case errors.Is(err, backend.ErrUnknown):
 			adminError(w, http.StatusNotFound, "backend_not_found", err.Error())
-		case errors.Is(err, backend.ErrLearned):
-			adminError(w, http.StatusConflict, "backend_learned", err.Error())
 		case err != nil:
 			adminError(w, http.StatusInternalServerError, "internal_error", err.Error())
 		default:
 			w.WriteHeader(http.StatusNoContent)
 		}
 	}
+}
+
+// add takes a backend in, here and at the peers. One that they can't be told of is
+// not added here either.
+func (a *admin) add(c backend.Config) error {
+	c, err := c.Complete()
+	if err != nil {
+		return err
+	}
+	if err := a.pool.Add(c); err != nil {
+		return err
+	}
+	if err := a.Cluster.Added(c); err != nil {
+		return errors.Join(err, a.pool.Drop(c.ID))
+	}
+	return nil
+}
+
+// remove ends a backend, here and at the peers. They are told first, or one that
+// they were given would be back at once.
+func (a *admin) remove(id string) error {
+	if !slices.ContainsFunc(a.pool.All(), func(b *router.Backend) bool { return b.ID == id }) {
+		return fmt.Errorf("remove backend %s: %w", id, backend.ErrUnknown)
+	}
+	a.Cluster.Removed(id)
+	if err := a.pool.Drop(id); !errors.Is(err, backend.ErrUnknown) { // the peers' way back may have been faster
+		return err
+	}
+	return nil
 }
 
 // drain takes a backend out of service, here and at the peers.

@@ -11,6 +11,10 @@ type Cluster interface {
 	// Drained tells the peers that the operator drained a backend here, or ended
 	// the drain.
 	Drained(id string, on bool)
+	// Added has the peers add a backend that the operator added here, Removed has
+	// them remove one.
+	Added(c backend.Config) error
+	Removed(id string)
 	// Status is the cluster as this node sees it.
 	Status() ClusterStatus
 }
@@ -68,8 +72,10 @@ type alone struct {
 	pool *backend.Pool
 }
 
-func (a *alone) Ready() bool          { return true }
-func (a *alone) Drained(string, bool) {}
+func (a *alone) Ready() bool                { return true }
+func (a *alone) Drained(string, bool)       {}
+func (a *alone) Added(backend.Config) error { return nil }
+func (a *alone) Removed(string)             {}
 
 func (a *alone) Status() ClusterStatus {
 	self := a.self

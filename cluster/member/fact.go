@@ -18,6 +18,7 @@ const (
 	Generation FactKind = iota + 1 // of a backend
 	Drain                          // of a backend, by an operator
 	Digest                         // of what a node holds
+	Fleet                          // that an operator added (Value 1, Text says what) or removed (0) a backend
 
 	// departure tells that the node Subject of boot Value left on purpose; memberlist
 	// does not say which of the gone ones did.
@@ -25,20 +26,22 @@ const (
 )
 
 // Fact is one small thing that every node should know. Of one Kind and Subject the
-// greatest (Version, Origin, Value) wins.
+// greatest (Version, Origin, Value, Text) wins.
 type Fact struct {
 	Kind    FactKind
 	Subject string // a backend's id or a node's name, 1 to 256 bytes
 	Version uint64
 	Value   uint64
 	Origin  string // who says so, at most 256 bytes
+	Text    string // what the kind needs besides, at most 512 bytes; older nodes drop it
 }
 
 const (
 	maxFact       = 1200 // bytes of one on the wire
 	maxFactString = 256
-	factFields    = 5
-	maxFields     = 16 // with those that a newer node adds
+	MaxFactText   = 512 // bytes of a fact's text
+	factFields    = 5   // that every node knows
+	maxFields     = 16  // with those that a newer node adds
 )
 
 var errFact = errors.New("malformed fact")
@@ -51,7 +54,10 @@ func (f *Fact) after(o *Fact) bool {
 	case f.Origin != o.Origin:
 		return f.Origin > o.Origin
 	}
-	return f.Value > o.Value
+	if f.Value != o.Value {
+		return f.Value > o.Value
+	}
+	return f.Text > o.Text
 }
 
 func (f *Fact) sane() error {
@@ -60,26 +66,35 @@ func (f *Fact) sane() error {
 		return fmt.Errorf("%w: it has no kind", errFact)
 	case f.Subject == "" || len(f.Subject) > maxFactString || len(f.Origin) > maxFactString:
 		return fmt.Errorf("%w: subject of %d bytes, origin of %d, at most %d fit", errFact, len(f.Subject), len(f.Origin), maxFactString)
+	case len(f.Text) > MaxFactText:
+		return fmt.Errorf("%w: text of %d bytes, at most %d fit", errFact, len(f.Text), MaxFactText)
 	}
 	return nil
 }
 
 // AppendFact appends f's wire form: one msgpack array of kind, subject, version,
-// value, origin.
+// value, origin and, where there is one, text.
 func AppendFact(dst []byte, f *Fact) ([]byte, error) {
 	if err := f.sane(); err != nil {
 		return dst, err
 	}
 	buf := bytes.NewBuffer(dst)
 	e := msgpack.NewEncoder(buf)
+	fields := factFields
+	if f.Text != "" {
+		fields++
+	}
 	err := errors.Join(
-		e.EncodeArrayLen(factFields),
+		e.EncodeArrayLen(fields),
 		e.EncodeUint(uint64(f.Kind)),
 		e.EncodeString(f.Subject),
 		e.EncodeUint(f.Version),
 		e.EncodeUint(f.Value),
 		e.EncodeString(f.Origin),
 	)
+	if f.Text != "" {
+		err = errors.Join(err, e.EncodeString(f.Text))
+	}
 	return buf.Bytes(), err
 }
 
@@ -91,7 +106,7 @@ func ParseFact(b []byte) (Fact, error) {
 	}
 	d := msgpack.NewDecoder(bytes.NewReader(b))
 	var f Fact
-	_, err := d.DecodeArrayLen()
+	fields, err := d.DecodeArrayLen()
 	kind, err1 := d.DecodeUint64()
 	f.Kind = FactKind(min(kind, 256)) // 256 becomes 0, which is none
 	var err2, err3, err4, err5 error
@@ -99,14 +114,18 @@ func ParseFact(b []byte) (Fact, error) {
 	f.Version, err3 = d.DecodeUint64()
 	f.Value, err4 = d.DecodeUint64()
 	f.Origin, err5 = d.DecodeString()
-	if err := errors.Join(err, err1, err2, err3, err4, err5); err != nil {
+	var err6 error
+	if fields > factFields {
+		f.Text, err6 = d.DecodeString()
+	}
+	if err := errors.Join(err, err1, err2, err3, err4, err5, err6); err != nil {
 		return Fact{}, fmt.Errorf("%w: %w", errFact, err)
 	}
 	return f, f.sane()
 }
 
-// factShape is what each known field must be.
-var factShape = [factFields]byte{'n', 's', 'n', 'n', 's'}
+// factShape is what each known field must be, the text that may follow too.
+var factShape = [factFields + 1]byte{'n', 's', 'n', 'n', 's', 's'}
 
 // checkFact walks the headers of b without decoding it.
 func checkFact(b []byte) error {
@@ -122,7 +141,7 @@ func checkFact(b []byte) error {
 		if kind == 0 || size > len(b) {
 			return fmt.Errorf("%w: field %d", errFact, i)
 		}
-		if i < factFields && kind != factShape[i] {
+		if i < len(factShape) && kind != factShape[i] {
 			return fmt.Errorf("%w: field %d is of another type", errFact, i)
 		}
 		b = b[size:]

@@ -17,11 +17,12 @@ import (
 func anyFact() *rapid.Generator[Fact] {
 	return rapid.Custom(func(t *rapid.T) Fact {
 		return Fact{
-			Kind:    FactKind(rapid.IntRange(1, 3).Draw(t, "kind")),
+			Kind:    FactKind(rapid.IntRange(1, 4).Draw(t, "kind")),
 			Subject: rapid.StringMatching(`[ab]{1,2}`).Draw(t, "subject"),
 			Version: rapid.Uint64Range(0, 3).Draw(t, "version"),
 			Value:   rapid.Uint64Range(0, 3).Draw(t, "value"),
 			Origin:  rapid.StringMatching(`[xy]?`).Draw(t, "origin"),
+			Text:    rapid.StringMatching(`[t]?`).Draw(t, "text"),
 		}
 	})
 }
@@ -89,6 +90,7 @@ func TestFactsKeepTheirForm(t *testing.T) {
 		{Kind: Generation, Subject: "gpu-1", Version: 3, Value: 3, Origin: "a"},
 		{Kind: 200, Subject: strings.Repeat("s", maxFactString), Version: math.MaxUint64, Value: math.MaxUint64, Origin: strings.Repeat("o", maxFactString)},
 		{Kind: Digest, Subject: "x"},
+		{Kind: Fleet, Subject: "x", Text: strings.Repeat("t", MaxFactText)},
 	} {
 		b, err := AppendFact(nil, &f)
 		if err != nil {
@@ -108,9 +110,9 @@ func TestFactsKeepTheirForm(t *testing.T) {
 
 func TestFactOfANewerNodeIsRead(t *testing.T) {
 	b, _ := AppendFact(nil, &Fact{Kind: Drain, Subject: "s", Version: 1, Origin: "o"})
-	b[0] = 0x97 // two fields more
-	b = append(b, 0xcd, 1, 2, 0xa1, 'z')
-	if f, err := ParseFact(b); err != nil || f.Subject != "s" {
+	b[0] = 0x98 // a text, and two fields more
+	b = append(b, 0xa1, 't', 0xcd, 1, 2, 0xa1, 'z')
+	if f, err := ParseFact(b); err != nil || f.Subject != "s" || f.Text != "t" {
 		t.Fatalf("%+v, %v", f, err)
 	}
 }

@@ -39,7 +39,7 @@ func (t *Table) Merge(f Fact) Verdict {
 	if ok && !f.after(&old) {
 		return Known
 	}
-	more := len(f.Origin) - len(old.Origin)
+	more := len(f.Origin) + len(f.Text) - len(old.Origin) - len(old.Text)
 	if !ok {
 		more += len(f.Subject)
 	}

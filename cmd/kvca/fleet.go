@@ -65,7 +65,7 @@ func (f *fleet) Backends() []cluster.Backend {
 		c := b.Config()
 		list = append(list, cluster.Backend{
 			ID: c.ID, URL: c.URL, Models: c.Models, Weight: c.Weight, CacheTokens: c.CacheTokens,
-			Health: b.Health(), Learned: c.Learned,
+			Zone: c.Zone, Health: b.Health(), Learned: c.Learned,
 		})
 	}
 	return list
@@ -73,8 +73,13 @@ func (f *fleet) Backends() []cluster.Backend {
 
 // Add takes a backend over from a peer.
 func (f *fleet) Add(b cluster.Backend) error {
-	return f.pool.Add(backend.Config{ID: b.ID, URL: b.URL, Models: b.Models, Weight: b.Weight, CacheTokens: b.CacheTokens, Learned: true})
+	return f.pool.Add(backend.Config{
+		ID: b.ID, URL: b.URL, Models: b.Models, Weight: b.Weight, CacheTokens: b.CacheTokens, Zone: b.Zone, Events: b.Events, Learned: b.Learned,
+	})
 }
+
+// Drop ends a backend that an operator removed at a peer.
+func (f *fleet) Drop(id string) error { return f.pool.Drop(id) }
 
 // Remove ends a backend that no peer names any more.
 func (f *fleet) Remove(id string) error { return f.pool.Forget(id) }

@@ -185,6 +185,13 @@ func (n *node) gossip() string {
 	return n.peers.Cluster.Status().Members[0].Address
 }
 
+// Added has every node add a backend.
+func (p *peers) Added(c backend.Config) error {
+	return p.Cluster.Added(cluster.Backend{
+		ID: c.ID, URL: c.URL, Models: c.Models, Weight: c.Weight, CacheTokens: c.CacheTokens, Zone: c.Zone, Events: c.Events,
+	})
+}
+
 // Status is the cluster as the admin API shows it.
 func (p *peers) Status() proxy.ClusterStatus {
 	s := p.Cluster.Status()

@@ -29,8 +29,8 @@ type Config struct {
 	Weight float64 `json:"weight,omitempty"`
 
 	// Models lists the names that the backend serves. Default: what it answers at
-	// /v1/models, asked again every half minute. A list given here is believed
-	// whatever the engine says.
+	// /v1/models, asked again every five seconds, so that adapters which come and go
+	// are followed. A list given here is believed whatever the engine says.
 	Models []string `json:"models,omitempty"`
 
 	// CacheTokens is the size of the engine's KV cache in tokens. Default 0: as
@@ -56,6 +56,24 @@ type Config struct {
 	// holds is only believed.
 	Events string `json:"events,omitempty"`
 
+	// ServerName is the name that the engine's certificate is checked for. Default:
+	// the URL's host, which is no name where a backend is found by its address. Only
+	// with https.
+	ServerName string `json:"server_name,omitempty"`
+
+	// Zone is where the engine runs, as the nodes' zones are called. Default: none,
+	// and the backend is as near as any. A name that no node has makes it far from
+	// all.
+	Zone string `json:"zone,omitempty"`
+
+	// Instance tells one engine from the next under the same ID, where something
+	// else than the engine knows: a pod's UID. Default: none.
+	Instance string `json:"-"`
+
+	// Draining says that the backend is to get no new requests yet, or any more: who
+	// found it says that it is not ready, or about to end.
+	Draining bool `json:"-"`
+
 	// Learned says that a peer named the backend, not this node's operator: it
 	// goes when no peer names it any more (Pool.Forget).
 	Learned bool `json:"-"`
@@ -67,12 +85,19 @@ const (
 	maxIDBytes     = 128
 	maxModelBytes  = 512
 	maxModels      = 1024 // names one backend may serve; what is beyond is ignored
+	maxZoneBytes   = 128
 )
 
 // Validate reports every fault of the configuration at once.
 func (c Config) Validate() error {
 	_, _, err := c.resolve()
 	return err
+}
+
+// Complete fills the defaults, the ID among them, and reports every fault at once.
+func (c Config) Complete() (Config, error) {
+	c, _, err := c.resolve()
+	return c, err
 }
 
 // resolve fills the defaults and parses the URL.
@@ -84,7 +109,7 @@ func (c Config) resolve() (Config, *url.URL, error) {
 	if c.Weight == 0 {
 		c.Weight = 1
 	}
-	faults := []error{urlErr, c.checkWeight(), c.checkModels()}
+	faults := []error{urlErr, c.checkWeight(), c.checkModels(), checkZone(c.Zone)}
 	if c.ID != "" || urlErr == nil {
 		faults = append(faults, checkID(c.ID))
 	}
@@ -131,8 +156,19 @@ func (c Config) checkTLS(base *url.URL) error {
 	if c.CAFile != "" {
 		return fmt.Errorf("ca_file: %q has no effect with %q: want an https URL", c.CAFile, base.Scheme)
 	}
+	if c.ServerName != "" {
+		return fmt.Errorf("server_name: %q has no effect with %q: want an https URL", c.ServerName, base.Scheme)
+	}
 	if c.InsecureSkipVerify {
 		return fmt.Errorf("insecure_skip_verify: true has no effect with %q: want an https URL", base.Scheme)
+	}
+	return nil
+}
+
+func checkZone(zone string) error {
+	control := func(r rune) bool { return r < ' ' || r == 0x7f || r == '\ufffd' }
+	if len(zone) > maxZoneBytes || strings.IndexFunc(zone, control) >= 0 {
+		return fmt.Errorf("zone: %.160q can't be used: want at most %d bytes without control characters", zone, maxZoneBytes)
 	}
 	return nil
 }

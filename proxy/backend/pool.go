@@ -124,6 +124,8 @@ func (p *Pool) admit(b *Backend) error {
 	}
 	b.facts = facts
 	facts.SetSpeed(b.config.Weight)
+	facts.SetStanding(b.cond.standing())
+	facts.SetRemote(p.remote(b.config.Zone))
 	if b.config.CacheTokens > 0 {
 		p.slots.SetCache(facts, b.config.CacheTokens, 0)
 	}
@@ -140,34 +142,48 @@ func (p *Pool) admit(b *Backend) error {
 
 // Remove forgets a backend that this node was given. Requests in flight go on.
 // A learned one would be back at once, so it is refused with ErrLearned.
-func (p *Pool) Remove(id string) error { return p.remove(id, false) }
+func (p *Pool) Remove(id string) error {
+	return p.remove(id, func(b *Backend) error { return refuse(b.config.Learned, ErrLearned) })
+}
 
 // Forget removes a backend that was learned and that no peer names any more.
-func (p *Pool) Forget(id string) error { return p.remove(id, true) }
+func (p *Pool) Forget(id string) error {
+	return p.remove(id, func(b *Backend) error { return refuse(!b.config.Learned, ErrUnknown) })
+}
 
-func (p *Pool) remove(id string, learned bool) error {
-	b, err := p.take(id, learned)
+// Drop forgets a backend, whoever named it. Whoever keeps naming a learned one
+// brings it back, so all peers have to be told.
+func (p *Pool) Drop(id string) error { return p.remove(id, func(*Backend) error { return nil }) }
+
+func refuse(when bool, err error) error {
+	if when {
+		return err
+	}
+	return nil
+}
+
+func (p *Pool) remove(id string, may func(*Backend) error) error {
+	b, err := p.take(id, may)
 	if err != nil {
 		return fmt.Errorf("remove backend %s: %w", id, err)
 	}
 	b.stop()
 	p.slots.Remove(b.facts)
-	p.log.Info("backend removed", "backend", id, "learned", learned)
+	p.log.Info("backend removed", "backend", id, "learned", b.config.Learned)
 	p.config.OnChange()
 	return nil
 }
 
-// take takes a backend out of the pool's lists; of the other kind than asked for
-// it takes none.
-func (p *Pool) take(id string, learned bool) (*Backend, error) {
+// take takes a backend out of the pool's lists, if it may.
+func (p *Pool) take(id string, may func(*Backend) error) (*Backend, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	b := p.backends[id]
-	switch {
-	case b == nil, p.closed, learned && !b.config.Learned:
+	if b == nil || p.closed {
 		return nil, ErrUnknown
-	case !learned && b.config.Learned:
-		return nil, ErrLearned
+	}
+	if err := may(b); err != nil {
+		return nil, err
 	}
 	delete(p.backends, id)
 	p.publish()

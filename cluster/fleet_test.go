@@ -1,0 +1,119 @@
+package cluster
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"kvca/cluster/member"
+)
+
+func (n *testNode) ids() []string {
+	var ids []string
+	for _, b := range n.fleet.Backends() {
+		ids = append(ids, b.ID)
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// have waits until every live node has exactly these backends.
+func (w *world) have(t *testing.T, want ...string) {
+	t.Helper()
+	w.eventually(fmt.Sprint(want), 5*time.Second, func() string {
+		for _, n := range w.nodes {
+			if n.alive && !slices.Equal(n.ids(), want) {
+				return fmt.Sprintf("%s has %v", n.name, n.ids())
+			}
+		}
+		return ""
+	})
+}
+
+func TestAnOperatorsChangesReachEveryNode(t *testing.T) {
+	inBubble(t, 31, func(w *world) {
+		w.start(3, 2, nil)
+		learner := &testNode{w: w, name: "learner", host: w.net.Host("learner"), edit: func(c *Config) { c.LearnBackends = true }}
+		w.nodes = append(w.nodes, learner)
+		learner.run(0)
+		w.have(t, "b0", "b1")
+
+		// The admin API adds to its own node before it tells.
+		added := Backend{ID: "new", URL: "http://10.0.0.9:8000", Weight: 2, Zone: "west"}
+		w.nodes[1].fleet.Add(added)
+		if err := w.nodes[1].c.Added(added); err != nil {
+			t.Fatal(err)
+		}
+		w.have(t, "b0", "b1", "new")
+		for _, b := range learner.fleet.Backends() {
+			if b.ID == "new" && (b.URL != added.URL || b.Weight != 2 || b.Zone != "west") {
+				t.Errorf("the learner has %+v", b)
+			}
+		}
+
+		// One that each node was given goes too, and no roster brings it back.
+		w.nodes[2].c.Removed("b1")
+		w.nodes[2].fleet.Drop("b1")
+		w.have(t, "b0", "new")
+		time.Sleep(30 * time.Second)
+		w.have(t, "b0", "new")
+
+		// Who was away learns of it, its own configuration or not.
+		w.nodes[0].kill()
+		time.Sleep(5 * time.Second)
+		w.nodes[0].restart(2)
+		w.have(t, "b0", "new")
+
+		// A node's own operator has the last word there.
+		w.nodes[0].fleet.Add(Backend{ID: "b1", URL: "http://b1"})
+		time.Sleep(10 * time.Second)
+		if got := w.nodes[0].ids(); !slices.Contains(got, "b1") {
+			t.Errorf("what was added by hand is gone: %v", got)
+		}
+	})
+}
+
+func TestABackendThatIsAddedAgainIsNotDrained(t *testing.T) {
+	inBubble(t, 32, func(w *world) {
+		w.start(2, 2, nil)
+		w.eventually("together", 5*time.Second, w.together)
+		w.nodes[0].c.Drained("b1", true)
+		drained := func(want bool) func() string {
+			return func() string {
+				f := w.nodes[1].fleet
+				f.mu.Lock()
+				defer f.mu.Unlock()
+				if f.drained["b1"] != want {
+					return fmt.Sprintf("drained is %v", f.drained["b1"])
+				}
+				return ""
+			}
+		}
+		w.eventually("drained", 2*time.Second, drained(true))
+		w.nodes[0].c.Removed("b1")
+		w.nodes[0].fleet.Drop("b1")
+		w.have(t, "b0")
+		b := Backend{ID: "b1", URL: "http://b1"}
+		w.nodes[0].fleet.Add(b)
+		if err := w.nodes[0].c.Added(b); err != nil {
+			t.Fatal(err)
+		}
+		w.have(t, "b0", "b1")
+		w.eventually("undrained", 2*time.Second, drained(false))
+	})
+}
+
+func TestABackendTooLongForAFactIsRefused(t *testing.T) {
+	inBubble(t, 33, func(w *world) {
+		w.start(1, 1, nil)
+		err := w.nodes[0].c.Added(Backend{ID: "x", URL: "http://" + strings.Repeat("x", member.MaxFactText)})
+		if err == nil || !strings.Contains(err.Error(), "at most 512") {
+			t.Errorf("told: %v", err)
+		}
+		if _, known := w.nodes[0].c.facts.changes()["x"]; known {
+			t.Error("a fact was made of it")
+		}
+	})
+}
