@@ -94,6 +94,19 @@ func (u *upload) reserve(n int64) error {
 	return nil
 }
 
+// replace gives the buffer back for b, which the budget has to have room for.
+func (u *upload) replace(b []byte) error {
+	if more := int64(cap(b)) - u.booked; !u.budget.take(more) {
+		return unavailable("gateway_busy", fmt.Sprintf("The gateway already holds %d bytes of request bodies, its limit. Try again shortly.", u.budget.used.Load()))
+	}
+	u.booked = int64(cap(b))
+	if u.buf != nil {
+		giveBuffer(u.buf)
+		u.buf = nil
+	}
+	return nil
+}
+
 // trust is how many times what has arrived of a body an announced length may
 // book: enough that a long body is rarely moved, and not so much that clients who
 // announce bodies and send none take the budget from those who do.

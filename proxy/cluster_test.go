@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"encoding/json"
+	"errors"
 	"reflect"
 	"strings"
 	"sync/atomic"
@@ -15,7 +16,18 @@ import (
 type pair struct {
 	ready   atomic.Bool
 	drained []string
+	changed []string
+	refuse  error
 }
+
+func (p *pair) Added(c backend.Config) error {
+	if p.refuse == nil {
+		p.changed = append(p.changed, "added "+c.ID+" "+c.URL)
+	}
+	return p.refuse
+}
+
+func (p *pair) Removed(id string) { p.changed = append(p.changed, "removed "+id) }
 
 func (p *pair) Ready() bool { return p.ready.Load() }
 
@@ -118,12 +130,31 @@ func TestPeersAreToldOfDrains(t *testing.T) {
 	}
 }
 
-func TestLearnedBackendIsRemovedWhereItWasGiven(t *testing.T) {
+func TestPeersAreToldOfAddedAndRemovedBackends(t *testing.T) {
 	g := newRig(t, 1)
+	p := inPair(g)
 	if err := g.pool.Add(backend.Config{ID: "learned", URL: g.engines[0].URL, Learned: true}); err != nil {
 		t.Fatal(err)
 	}
-	if code, text := g.adminDo("DELETE", "/backends/learned", ""); code != 409 || codeOf(t, text) != "backend_learned" {
-		t.Errorf("%d: %s", code, text)
+	g.adminDo("POST", "/backends", `{"url":"http://127.0.0.1:9"}`)
+	g.adminDo("POST", "/backends", `{"id":"e0","url":"http://127.0.0.1:9"}`)
+	for _, id := range []string{"127.0.0.1:9", "none", "learned", "e0"} {
+		want := map[bool]int{true: 404, false: 204}[id == "none"]
+		if code, text := g.adminDo("DELETE", "/backends/"+id, ""); code != want {
+			t.Errorf("removing %s: %d %s", id, code, text)
+		}
+	}
+	want := []string{"added 127.0.0.1:9 http://127.0.0.1:9", "removed 127.0.0.1:9", "removed learned", "removed e0"}
+	if !reflect.DeepEqual(p.changed, want) || len(g.pool.All()) != 0 {
+		t.Errorf("told %q, want %q; %d are left", p.changed, want, len(g.pool.All()))
+	}
+}
+
+func TestABackendThatPeersCannotBeToldOfIsNotAdded(t *testing.T) {
+	g := newRig(t, 1)
+	inPair(g).refuse = errors.New("too long for them")
+	code, text := g.adminDo("POST", "/backends", `{"id":"x","url":"http://127.0.0.1:9"}`)
+	if code != 400 || !strings.Contains(text, "too long for them") || len(g.pool.All()) != 1 {
+		t.Errorf("%d %s; %d backends", code, text, len(g.pool.All()))
 	}
 }

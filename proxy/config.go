@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"kvca/proxy/record"
+	"kvca/proxy/tenant"
 	"kvca/state/cbr"
 	"kvca/state/chain"
 )
@@ -49,6 +50,18 @@ type Config struct {
 	// differ from the built-in one; those under "" are for all models without
 	// their own.
 	Rules map[string]*cbr.Rules
+	// Fallbacks are, for a model's own name, other models that answer in its place
+	// while none of its backends can, in order. Their answers say so in X-KVCA-Model.
+	Fallbacks map[string][]string
+	// AllowedOrigins are the origins whose pages may use the API from a browser, such
+	// as https://chat.example.com, or * for all. None: what backends say of it passes.
+	AllowedOrigins []string
+	// MaxSockets is how many WebSockets may be open. Each holds two connections and
+	// 64 KiB. Default 1024.
+	MaxSockets int
+	// SocketIdle is how long a WebSocket may be quiet. Too short cuts people who think,
+	// too long keeps those whose network is gone. Default 10 min.
+	SocketIdle time.Duration
 	// Paths are further engine paths that are passed through.
 	Paths []string
 	// TrustedProxies may set X-Forwarded-For, -Proto and -Host; from anyone else
@@ -56,6 +69,15 @@ type Config struct {
 	TrustedProxies []netip.Prefix
 	// Tenants knows clients by their keys; nil serves everyone.
 	Tenants Tenants
+	// Steering is what is done with fields that steer engines.
+	Steering Steering
+	// MaxActive is how many requests a backend of weight 1 should have at the same
+	// time. Beyond it, over all backends of a model, requests wait in Queue. 0: none
+	// waits. Less than an engine runs at once wastes it, much more lets a flood
+	// queue up in the engine, where nobody can be preferred.
+	MaxActive int
+	// Queue is where they wait; nil: nowhere.
+	Queue *tenant.Queue
 	// EnginePriority tells engines each request's priority, 0 or 100, as the
 	// tenant's is, in the header X-Gateway-Priority.
 	EnginePriority bool
@@ -80,7 +102,7 @@ func DefaultConfig() Config {
 		Key:          chain.DeriveKey(chain.DefaultClusterName),
 		MaxBodyBytes: 32 << 20, BodyBudget: 1 << 30,
 		UploadIdle: 10 * time.Second, UploadLimit: 5 * time.Minute, WriteIdle: time.Minute,
-		Attempts: 3,
+		Attempts: 3, MaxSockets: 1024, SocketIdle: 10 * time.Minute,
 		Logger:   slog.Default(),
 	}
 }
@@ -101,6 +123,9 @@ func (c *Config) Validate() error {
 	if c.WriteIdle <= 0 {
 		fault("write_idle: %v must be above zero", c.WriteIdle)
 	}
+	if c.MaxActive < 0 {
+		fault("max_active: %d must not be negative", c.MaxActive)
+	}
 	if c.Attempts < 1 {
 		fault("attempts: %d must be at least 1", c.Attempts)
 	}
@@ -112,6 +137,10 @@ func (c *Config) Validate() error {
 			fault("alias %q=%q: %q is an alias itself; name the model", alias, model, model)
 		}
 	}
+	if c.MaxSockets < 0 || c.SocketIdle <= 0 {
+		fault("max_sockets %d must not be negative and socket_idle %v must be above zero", c.MaxSockets, c.SocketIdle)
+	}
+	faults = append(faults, c.fallbackFaults(), c.originFaults())
 	for _, path := range c.Paths {
 		if path == "" || path[0] != '/' {
 			fault("path %q: must begin with /", path)

@@ -38,6 +38,9 @@ type exchange struct {
 	inquiry *inquiry // what the precise index was asked, nil for nothing
 	ticket  *router.Ticket
 	print   uint64 // the fingerprint, once the chain is gone
+	instead standIns
+	// rewritten is the path and query that backends are sent, "" for the client's.
+	rewritten string
 
 	tenant  *tenant.Tenant // whose key it had, nil where there are no tenants
 	trusted bool           // it may steer engines and set its own priority
@@ -75,6 +78,9 @@ func (p *Proxy) begin(w http.ResponseWriter, r *http.Request) *exchange {
 func (x *exchange) serve() {
 	x.id = requestID(x.r.Header)
 	x.w.Header()["X-Request-Id"] = []string{x.id}
+	if x.shareWithBrowsers() {
+		return
+	}
 	for _, station := range []func() error{x.find, x.authenticate, x.handle} {
 		if err := station(); err != nil {
 			x.fail(err)
@@ -88,7 +94,7 @@ func (x *exchange) handle() error {
 	if x.endpoint.local != nil {
 		return x.endpoint.local(x)
 	}
-	for _, station := range []func() error{x.read, x.identify, x.forward} {
+	for _, station := range []func() error{x.read, x.steer, x.identify, x.forward} {
 		if err := station(); err != nil {
 			return err
 		}
@@ -168,6 +174,7 @@ func (x *exchange) end() {
 	if x.ticket != nil {
 		x.ticket.Close()
 	}
+	x.freed()
 	if fault != nil {
 		x.panicked(fault)
 	}

@@ -45,6 +45,9 @@ func (p *Proxy) explain(w http.ResponseWriter, r *http.Request) (*explanation, e
 	if err := x.read(); err != nil {
 		return nil, err
 	}
+	if err := x.steer(); err != nil {
+		return nil, err
+	}
 	if err := x.identify(); err != nil {
 		return nil, err
 	}

@@ -47,11 +47,18 @@ func (x *exchange) forward() error {
 	x.want.Detail = x.cfg.Logger.Enabled(x.r.Context(), slog.LevelDebug)
 	ctx, cancel := context.WithCancel(x.r.Context())
 	defer cancel()
+	if err := x.turn(ctx); err != nil {
+		return err
+	}
 	x.consult()
 	var refusal *http.Response // the last answer that only said no
 	defer func() { closeBody(refusal) }()
 	for attempt := 1; ; attempt++ {
-		if err := x.route(ctx); err != nil {
+		err := x.route(ctx)
+		if attempt == 1 {
+			x.booked()
+		}
+		if err != nil {
 			return x.giveUp(refusal, err)
 		}
 		o := x.attempt(ctx)
@@ -99,7 +106,7 @@ func (x *exchange) attempt(ctx context.Context) outcome {
 		x.gateway = time.Since(x.began) - x.queued
 		x.p.metrics.gateway(time.Since(x.named) - x.queued)
 	}
-	resp, err := b.Do(ctx, x.r.Method, x.r.URL.RequestURI(), x.r.Header, x.body)
+	resp, err := x.send(ctx, b)
 	if err != nil {
 		o := outcome{err: err, failure: backend.Classify(err, 0)}
 		if ctx.Err() == nil {
@@ -133,7 +140,7 @@ func (x *exchange) fingerprint() uint64 {
 // a lost connection is counted and never denied.
 func (x *exchange) moveOn(attempt int, lost bool) bool {
 	if attempt >= x.cfg.Attempts || !x.another() {
-		return false
+		return x.stepDown(lost)
 	}
 	if !x.p.retries.allow(time.Now(), lost && attempt == 1) {
 		x.p.metrics.retriesDenied.Inc()

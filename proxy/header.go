@@ -8,6 +8,8 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
+
+	"kvca/proxy/steer"
 )
 
 // hopByHop headers belong to one connection (RFC 9110, 7.6.1), in either
@@ -40,6 +42,9 @@ func (x *exchange) prepareHeader() {
 	stripHopByHop(h)
 	delete(h, "Expect")
 	x.setPriority(h)
+	if x.cfg.Steering.Headers && !x.trusted {
+		steer.StripHeaders(h)
+	}
 	if _, ok := h["User-Agent"]; !ok {
 		h["User-Agent"] = []string{""} // or net/http adds one of its own
 	}

@@ -65,3 +65,18 @@ func (r *Router) Void(b *Backend) { r.locations.Void(b.Slot) }
 
 // Active is the number of requests reserved on b and not over.
 func (r *Router) Active(b *Backend) int64 { return r.loads.Load(b.Slot).Active }
+
+// HasRoom is whether members have fewer requests than most for each unit of their
+// speed, all together: those of this node, of its peers, and those that the engines
+// have besides. Where none can be chosen there is nothing to wait for.
+func (r *Router) HasRoom(members []*Backend, most int) bool {
+	active, room := int64(0), 0.0
+	for _, b := range members {
+		if b.Standing() != Available {
+			continue
+		}
+		active += r.loads.Load(b.Slot).Active + b.Bypass()
+		room += float64(most) / b.slowness()
+	}
+	return room == 0 || float64(active) < room
+}

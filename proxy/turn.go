@@ -1,0 +1,55 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"kvca/proxy/tenant"
+)
+
+// turn waits until the pool has room for the request. In place of the engines'
+// own queues, which know neither tenants nor deadlines, it waits here, and is sent
+// to whoever is best by then.
+func (x *exchange) turn(ctx context.Context) error {
+	if x.cfg.MaxActive == 0 || x.cfg.Queue == nil {
+		return nil
+	}
+	r, members, most := x.p.router, x.members, x.cfg.MaxActive
+	w := tenant.Waiter{Class: defaultClass, Bytes: x.upload.booked}
+	if t := x.tenant; t != nil {
+		w.Tenant, w.Class, w.Weight = t.Name, t.Class, t.Weight
+	}
+	var err error
+	x.queued, err = x.cfg.Queue.Enter(ctx, x.want.Model, w, func() bool { return r.HasRoom(members, most) })
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, tenant.ErrQueueFull):
+		return overloaded("queue_full", "All backends of this model are busy, and too many requests wait for them already. Try again later.")
+	case errors.Is(err, tenant.ErrWaited):
+		return overloaded("queue_timeout", "All backends of this model were busy for as long as a request may wait. Try again later.")
+	}
+	return errClientGone
+}
+
+// defaultClass is that of clients without a tenant.
+const defaultClass = 5
+
+func overloaded(code, message string) *apiError {
+	return &apiError{status: http.StatusServiceUnavailable, code: code, message: message, retryAfter: 2}
+}
+
+// booked tells the queue that a request which had to wait counts now, or never will.
+func (x *exchange) booked() {
+	if x.queued > 0 {
+		x.cfg.Queue.Booked(x.want.Model)
+	}
+}
+
+// freed tells the queue that the request is over.
+func (x *exchange) freed() {
+	if x.cfg.MaxActive > 0 && x.cfg.Queue != nil && x.ticket != nil {
+		x.cfg.Queue.Freed(x.want.Model)
+	}
+}
