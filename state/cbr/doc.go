@@ -45,6 +45,7 @@
 //	CBR     = version endpoint member* [ F7 prompt ]
 //	version = "1"
 //	endpoint= "c" | "p" | "r" | "m"     chat, completions, responses, messages
+//	        | "o" | "g" | "n" | "l"     engines' own: see endpoint.go
 //	member  = key value                 key: text, ended by the value's first byte
 //	value   = FE text FF                string
 //	        | FD value* FF              array
@@ -52,8 +53,8 @@
 //	        | FB number FF              number
 //	        | FA | F9 | F8              true, false, null
 //	prompt  = value*                    chat, messages: messages; responses: items
-//	        | value*                    completions: one string or array of token
-//	                                    IDs for each prompt
+//	        | value*                    completions and texts for engines: one
+//	                                    string or array of token IDs for each prompt
 //	content = FD part* FF
 //	part    = FE text FF                text part with nothing but its text
 //	        | value                     any other

@@ -43,7 +43,8 @@ type Encoder struct {
 }
 
 // Resolve turns the model's name as the client gave it into the one that backends
-// know, and gives the rules for that model, nil for the built-in ones.
+// know, and gives the rules for that model, nil for the built-in ones. Of an engine's
+// own endpoint the name is "" where the body names none.
 type Resolve = func(model string) (string, *Rules, error)
 
 // New makes an Encoder.
@@ -79,7 +80,7 @@ func (e *Encoder) Encode(ep Endpoint, body []byte, resolve Resolve, w io.Writer)
 
 // begin prepares for a body.
 func (e *Encoder) begin(ep Endpoint, body []byte) bool {
-	if ep > Messages {
+	if int(ep) >= len(endpoints) {
 		ep = Other
 	}
 	e.endpoint, e.body, e.pos, e.depth, e.err = ep, body, 0, 0, nil
@@ -199,7 +200,7 @@ func (e *Encoder) settleTopLevel(f *fixed) {
 // resolve finds the model and its rules.
 func (e *Encoder) resolve(req *Request, f *fixed, resolve Resolve) (*Rules, error) {
 	name := textOf(e.find(f, "model"))
-	if len(name) == 0 {
+	if len(name) == 0 && (resolve == nil || !endpoints[e.endpoint].native) {
 		return nil, e.missingModel(e.find(f, "model"))
 	}
 	if string(name) != e.lastModel {
@@ -268,7 +269,7 @@ func (e *Encoder) leftOut(rules *Rules, name, value []byte) bool {
 	if rendered {
 		return rules.insists(name)
 	}
-	return rules.leavesOut(name)
+	return rules.leavesOut(name) || endpoints[e.endpoint].out.has(name)
 }
 
 // counter writes until the first error and counts the bytes.

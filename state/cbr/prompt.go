@@ -9,7 +9,7 @@ func (e *Encoder) prompt() bool {
 	e.followUp = false
 	e.beginEnds()
 	switch first := e.peek(); {
-	case e.endpoint == Completions:
+	case endpoints[e.endpoint].text:
 		return e.completionPrompt()
 	case first == '[':
 		e.out = append(e.out, tagPrompt)

@@ -4,7 +4,7 @@ package cbr
 type Request struct {
 	Endpoint Endpoint
 	// Model is the model's name after aliases have been resolved, ClientModel the
-	// name as the client gave it.
+	// name as the client gave it, "" where an engine's own endpoint does without.
 	Model, ClientModel string
 	// ModelSpan is where that name stands in the body, quotes included: the bytes
 	// to replace for a backend that knows the model by another name. Where a body
@@ -65,7 +65,7 @@ func (e *Encoder) describe(req *Request, f *fixed) {
 
 func (e *Encoder) phase(req *Request, f *fixed) Phase {
 	switch {
-	case e.endpoint == Completions,
+	case endpoints[e.endpoint].text,
 		req.PreviousResponseID != "",
 		e.followUp && e.endpoint != Other && isPrompt(e.find(f, endpoints[e.endpoint].prompt)):
 		return FollowUp

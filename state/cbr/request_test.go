@@ -9,6 +9,7 @@ import (
 func TestEndpointsByPath(t *testing.T) {
 	for path, want := range map[string]Endpoint{
 		"/v1/chat/completions": Chat, "/v1/completions": Completions, "/v1/responses": Responses, "/v1/messages": Messages,
+		"/api/chat": OllamaChat, "/api/generate": OllamaGenerate, "/generate": Generate, "/completion": Complete,
 		"/tokenize": Other, "/v1/embeddings": Other, "/v1/rerank": Other, "/v1/score": Other, "": Other, "other": Other, "/v1/chat/completions/": Other,
 	} {
 		if got := EndpointOf(path); got != want {
@@ -51,6 +52,11 @@ func TestPhase(t *testing.T) {
 		{Messages, `{"model":"m","system":[{"type":"tool_result"}],"messages":[{"role":"user"}]}`, Bootstrap},
 		{Completions, `{"model":"m","prompt":"x"}`, FollowUp},
 		{Completions, `{"model":"m"}`, FollowUp},
+		{OllamaGenerate, `{"model":"m","prompt":"x"}`, FollowUp},
+		{Generate, `{"model":"m","inputs":"x"}`, FollowUp},
+		{Complete, `{"model":"m","prompt":"x"}`, FollowUp},
+		{OllamaChat, withMessages(`{"role":"user","content":"x"}`), Bootstrap},
+		{OllamaChat, withMessages(`{"role":"assistant","content":"x"}`), FollowUp},
 		{Responses, `{"model":"m","input":"x"}`, Bootstrap},
 		{Responses, input(`{"role":"user"},{"type":"message","role":"system"}`), Bootstrap},
 		{Responses, input(`{"role":"assistant"}`), FollowUp},
@@ -116,6 +122,24 @@ func TestPreviousResponseIsNamed(t *testing.T) {
 	} {
 		if _, req := encoded(t, Responses, body, nil); req.PreviousResponseID != want {
 			t.Errorf("%s: %q, want %q", body, req.PreviousResponseID, want)
+		}
+	}
+}
+
+// Engines' own endpoints may leave the model out; whoever resolves it says which it is.
+func TestAnEnginesOwnEndpointMayNameNoModel(t *testing.T) {
+	only := func(name string) (string, *Rules, error) { return "only" + name, nil, nil }
+	for ep, body := range map[Endpoint]string{
+		OllamaChat: `{"messages":[]}`, OllamaGenerate: `{"prompt":"x","model":null}`, Generate: `{"inputs":"x"}`, Complete: `{"prompt":[1,2],"model":""}`,
+	} {
+		req, err := New().Encode(ep, []byte(body), only, io.Discard)
+		if err != nil || req.Model != "only" || req.ClientModel != "" {
+			t.Errorf("%s: %+v, %v", ep, req, err)
+		}
+	}
+	for _, ep := range []Endpoint{Other, Chat, Completions, Responses, Messages} {
+		if _, err := New().Encode(ep, []byte(`{"prompt":"x"}`), only, io.Discard); err == nil {
+			t.Errorf("%s takes a body without a model", ep)
 		}
 	}
 }

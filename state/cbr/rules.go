@@ -33,6 +33,18 @@ var builtinOut = namesOf([]string{
 	"vllm_xargs", "custom_params", "custom_labels", "return_*",
 })
 
+// Engines' own endpoints have names of their own for sampling and accounting. They
+// are out there only: elsewhere nobody knows what they mean.
+var (
+	ollamaOut   = namesOf([]string{"options", "keep_alive", "format"})
+	generateOut = namesOf([]string{"parameters", "sampling_params"})
+	completeOut = namesOf([]string{
+		"n_predict", "n_probs", "n_keep", "n_discard", "n_indent", "n_cmpl", "id_slot", "cache_prompt", "samplers", "json_schema",
+		"dynatemp_*", "xtc_*", "dry_*", "mirostat*", "repeat_last_n", "repeat_penalty", "top_n_sigma", "min_keep",
+		"t_max_*", "timings_per_token", "post_sampling_probs", "response_fields",
+	})
+)
+
 // alwaysIn are the members that no configuration may leave out: without them all
 // requests would look the same.
 var alwaysIn = []string{"model", "messages", "input", "prompt"}

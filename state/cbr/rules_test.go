@@ -24,7 +24,7 @@ const takenIn = `tools tool_choice parallel_tool_calls response_format functions
 	cache_salt extra_key lora_path input_ids verbosity modalities session_params suffix prompt_embeds instructions
 	output_config thinking guided bootstrap return temperatures Temperature nobody_has_heard_of_this role type`
 
-var everyEndpoint = []Endpoint{Chat, Completions, Responses, Messages}
+var everyEndpoint = []Endpoint{Chat, Completions, Responses, Messages, OllamaChat, OllamaGenerate, Generate, Complete}
 
 func TestGenerationAndTransportFieldsAreLeftOut(t *testing.T) {
 	for _, name := range strings.Fields(leftOut) {
@@ -44,6 +44,21 @@ func TestAllOtherFieldsAreIn(t *testing.T) {
 			wantDifferent(t, ep, chatWith(`,"`+name+`":true`), chatWith(`,"`+name+`":false`))
 		}
 	}
+}
+
+func TestEnginesOwnNamesAreLeftOutAtTheirEndpointsOnly(t *testing.T) {
+	for ep, names := range map[Endpoint]string{
+		OllamaChat: "options keep_alive format", OllamaGenerate: "options keep_alive format",
+		Generate: "parameters sampling_params", Complete: "n_predict cache_prompt id_slot dry_base mirostat_tau t_max_predict_ms",
+	} {
+		for _, name := range strings.Fields(names) {
+			wantSame(t, ep, chatWith(""), chatWith(`,"`+name+`":{"a":1}`))
+			wantDifferent(t, Chat, chatWith(""), chatWith(`,"`+name+`":{"a":1}`))
+			wantDifferent(t, Completions, chatWith(""), chatWith(`,"`+name+`":{"a":1}`))
+		}
+	}
+	wantDifferent(t, OllamaChat, chatWith(`,"think":true`), chatWith(`,"think":false`))
+	wantDifferent(t, OllamaGenerate, `{"model":"m","prompt":"x","system":"a"}`, `{"model":"m","prompt":"x","system":"b"}`)
 }
 
 func TestModelAndPromptAreIn(t *testing.T) {
