@@ -73,6 +73,12 @@ func (e *apiError) kind(s style) string {
 	switch {
 	case e.status == http.StatusNotFound:
 		return "not_found_error"
+	case e.status == http.StatusTooManyRequests:
+		return "rate_limit_error"
+	case e.status == http.StatusUnauthorized:
+		return "authentication_error"
+	case e.status == http.StatusForbidden:
+		return "permission_error"
 	case e.status == http.StatusRequestEntityTooLarge && s == anthropicStyle:
 		return "request_too_large"
 	case e.status < 500:
@@ -99,6 +105,13 @@ type anthropicError struct {
 	Code    string `json:"code"`
 }
 
+// plainError is Ollama's and TGI's, which look at the first one or two members.
+type plainError struct {
+	Error string `json:"error"`
+	Type  string `json:"error_type"`
+	Code  string `json:"code"`
+}
+
 // body is the error as the endpoint's API shapes errors.
 func (e *apiError) body(s style, requestID string) []byte {
 	var v any
@@ -108,6 +121,8 @@ func (e *apiError) body(s style, requestID string) []byte {
 			Error     anthropicError `json:"error"`
 			RequestID string         `json:"request_id"`
 		}{"error", anthropicError{e.kind(s), e.message, e.code}, requestID}
+	} else if s == ollamaStyle || s == tgiStyle {
+		v = plainError{e.message, e.kind(s), e.code}
 	} else {
 		v = struct {
 			Error openAIError `json:"error"`

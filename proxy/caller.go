@@ -24,6 +24,9 @@ func (x *exchange) authenticate() error {
 	if x.trusted = isTrusted(x.r); x.trusted || x.cfg.Tenants == nil {
 		return nil
 	}
+	if x.endpoint.socket {
+		liftKey(x.r.Header)
+	}
 	t, err := x.cfg.Tenants.Find(x.r.Header)
 	if err != nil {
 		x.w.Header()["Www-Authenticate"] = []string{`Bearer realm="kvca"`}

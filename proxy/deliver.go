@@ -18,6 +18,9 @@ const chunkBytes = 32 << 10
 // first byte of the body is there, so until then the request may still move on
 // to another backend: then it returns true and has sent nothing.
 func (x *exchange) deliver(resp *http.Response, attempt int) (moved bool, err error) {
+	if resp.StatusCode == http.StatusSwitchingProtocols {
+		return false, x.tunnel(resp)
+	}
 	defer resp.Body.Close()
 	buf := x.p.chunks.Get().(*[]byte)
 	defer x.p.chunks.Put(buf)
@@ -53,14 +56,19 @@ type answer struct {
 
 func (x *exchange) answer(resp *http.Response) *answer {
 	kind := resp.Header.Get("Content-Type")
-	events := strings.HasPrefix(kind, "text/event-stream")
+	lines := strings.HasPrefix(kind, "application/x-ndjson")
+	events := lines || strings.HasPrefix(kind, "text/event-stream")
 	a := &answer{
 		resp: resp, good: resp.StatusCode/100 == 2,
 		flush: events || resp.ContentLength < 0,
 		watch: newWatch(x.style(), events),
 	}
+	a.watch.lines, a.watch.native = lines, x.endpoint.native
 	if resp.Header.Get("Content-Encoding") != "" {
 		a.watch.blind = true
+	}
+	if a.good { // a client may leave and ask for the response again
+		a.watch.keeps = x.keepsResponse
 	}
 	return a
 }
@@ -76,6 +84,9 @@ func (x *exchange) brokenEarly(attempt int) (bool, error) {
 	}
 	return false, x.upstreamError(&backend.Error{Backend: x.ticket.Backend.ID, Failure: backend.BrokenConnection, Err: io.ErrUnexpectedEOF})
 }
+
+// keepsResponse notes that the backend keeps a response.
+func (x *exchange) keepsResponse(id string) { x.p.pins.put(id, x.ticket.Backend.ID) }
 
 // report tells the breaker of the ticket's backend.
 func (x *exchange) report(f backend.Failure) {
@@ -101,6 +112,8 @@ func (x *exchange) lighten(resp *http.Response) {
 
 // start sends the status and the headers.
 func (x *exchange) start(resp *http.Response) {
+	x.ownSharing(resp.Header)
+	x.tellModel()
 	x.copyHeader(resp.Header)
 	x.status, x.started = resp.StatusCode, true
 	x.w.WriteHeader(resp.StatusCode)
@@ -139,7 +152,7 @@ func (x *exchange) finish(a *answer, out *clientWriter, err error) error {
 		x.p.metrics.brokenStreams.Inc()
 		if a.watch.events && !a.watch.blind {
 			fault := &apiError{status: http.StatusBadGateway, code: "stream_broken", message: "The backend's stream ended before it was complete."}
-			out.write(fault.event(x.style(), x.id)) // best effort: the connection is cut next
+			out.write(a.lastWords(fault, x)) // best effort: the connection is cut next
 		}
 		out.rc.Flush()
 		x.aborted = true
@@ -159,16 +172,26 @@ func (x *exchange) finish(a *answer, out *clientWriter, err error) error {
 	return nil
 }
 
+// lastWords are what a stream that broke ends with.
+func (a *answer) lastWords(fault *apiError, x *exchange) []byte {
+	if a.watch.lines {
+		return append(fault.body(x.style(), x.id), '\n')
+	}
+	return fault.event(x.style(), x.id)
+}
+
 // learnAnswer takes what the answer says about its prompt and about itself.
 func (x *exchange) learnAnswer(a *answer) {
 	if u, ok := a.watch.usage(); ok {
 		x.used = u
-		x.ticket.Observe(u.prompt, u.cached)
+		x.settle(u)
+		if !x.endpoint.native || u.cached >= 0 { // Ollama may count what it computed only
+			x.ticket.Observe(u.prompt, u.cached)
+		}
 		x.learnIndex(u)
 		x.p.metrics.usage(x.name.Model, u)
-	}
-	if id := a.watch.responseID; id != "" {
-		x.p.pins.put(id, x.ticket.Backend.ID)
+	} else {
+		x.settle(usage{prompt: x.guess(), completion: a.watch.chunks})
 	}
 }
 

@@ -14,6 +14,8 @@ const (
 	openAIStyle    style = iota // error objects; streams end in [DONE]
 	anthropicStyle              // typed error objects; streams of named events
 	responsesStyle              // OpenAI's error objects; streams of named events
+	ollamaStyle                 // errors and the lines of streams are plain objects
+	tgiStyle                    // errors are plain objects; streams of events
 )
 
 // endpoint is one path of the client API. Its path is a label of metrics, so a
@@ -30,6 +32,13 @@ type endpoint struct {
 	needsModel bool
 	// ids is whether the path ends in the id of a response.
 	ids bool
+	// native is whether the path is an engine's own, and usage stands under the
+	// engine's own names.
+	native bool
+	// socket is whether the path is for WebSockets.
+	socket bool
+	// anywhere is whether any backend can answer, of whatever model.
+	anywhere bool
 	// local answers without a backend, nil for what goes to one.
 	local func(*exchange) error
 }
@@ -51,12 +60,46 @@ func init() {
 		{path: "/v1/score", computes: true, needsModel: true},
 		{path: "/tokenize"},
 		{path: "/detokenize"},
+
+		{path: "/v1/audio/transcriptions", computes: true},
+		{path: "/v1/audio/translations", computes: true},
+		{path: "/v1/audio/speech", computes: true},
+		{path: "/v1/images/generations", computes: true},
+		{path: "/v1/images/edits", computes: true},
+		{path: "/v1/images/variations", computes: true},
+
+		{path: "/v1/classify", computes: true},
+		{path: "/v1/tokenize"},
+		{path: "/v1/detokenize"},
+		{path: "/v2/rerank", computes: true},
+		{path: "/rerank", computes: true},
+		{path: "/score", computes: true},
+		{path: "/classify", computes: true},
+		{path: "/pooling", computes: true},
+
+		{path: "/api/chat", cbr: cbr.OllamaChat, style: ollamaStyle, native: true, computes: true},
+		{path: "/api/generate", cbr: cbr.OllamaGenerate, style: ollamaStyle, native: true, computes: true},
+		{path: "/api/embed", style: ollamaStyle, native: true, computes: true},
+		{path: "/api/embeddings", style: ollamaStyle, native: true, computes: true},
+		{path: "/api/show", style: ollamaStyle, native: true},
+		{path: "/generate", cbr: cbr.Generate, style: tgiStyle, native: true, computes: true},
+		{path: "/generate_stream", cbr: cbr.Generate, style: tgiStyle, native: true, computes: true},
+		{path: "/completion", cbr: cbr.Complete, native: true, computes: true},
+		{path: "/infill", cbr: cbr.Complete, native: true, computes: true},
 	} {
 		e.methods = post
 		endpoints[e.path] = e
 	}
-	endpoints[modelList.path] = modelList
+	for _, e := range []*endpoint{modelList, tagList, engineVersion, realtime} {
+		endpoints[e.path] = e
+	}
 }
+
+var (
+	// engineVersion is what clients of Ollama ask first.
+	engineVersion = &endpoint{path: "/api/version", methods: []string{http.MethodGet}, style: ollamaStyle, native: true, anywhere: true}
+	realtime      = &endpoint{path: "/v1/realtime", methods: []string{http.MethodGet}, socket: true}
+)
 
 // storedResponse serves /v1/responses/{id} and what lies below it: only the
 // backend that made the response knows it.

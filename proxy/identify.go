@@ -20,10 +20,14 @@ func (x *exchange) identify() error {
 	switch e := x.endpoint; {
 	case e.ids:
 		err = x.identifyStored()
+	case e.socket:
+		err = x.identifySocket()
+	case e.anywhere:
+		x.members, x.want = x.p.pool.All(), router.Request{}
 	case e.needsModel || len(x.body) > 0 && x.isJSON():
 		err = x.identifyBody()
 	default:
-		err = x.identifyOnly()
+		err = x.identifyOther()
 	}
 	x.named = time.Now()
 	return err
@@ -37,8 +41,11 @@ func (x *exchange) identifyBody() error {
 	}
 	n := x.p.namers.Get().(*namer)
 	x.namer, n.x = n, x
-	n.hasher.Reset(x.cfg.Key, x.p.router.BlockSize())
-	name, err := n.encoder.Encode(x.endpoint.cbr, x.body, n.resolver, &n.hasher)
+	name, err := x.encode(n)
+	if name.PreviousResponseID != "" && x.instead.model != "" {
+		x.instead.excluded = true // no other model has what its own has kept
+		name, err = x.encode(n)
+	}
 	if err != nil {
 		if fault, ok := err.(*cbr.Error); ok && fault.Code == "missing_model" && !x.endpoint.needsModel {
 			return x.identifyOnly()
@@ -54,41 +61,82 @@ func (x *exchange) identifyBody() error {
 	if x.endpoint.cbr == cbr.Other && x.endpoint.computes {
 		x.want.Bytes = int64(len(x.body))
 	}
-	if name.PreviousResponseID != "" {
-		x.want.Pin = x.p.keeper(name.PreviousResponseID)
-	}
 	x.rewriteModel()
-	return nil
+	if name.PreviousResponseID == "" {
+		return nil
+	}
+	keeper, err := x.keeperOf(name.PreviousResponseID, x.members)
+	if err != nil || keeper == nil { // whom nobody knows of, the engine refuses in its own words
+		return err
+	}
+	return x.pinTo(keeper, name.PreviousResponseID)
 }
 
-// rewriteModel splices the model's own name in for a configured alias: the one
-// rewrite there is, and it touches no other byte.
+// encode reads the body and cuts what can change its prompt into blocks.
+func (x *exchange) encode(n *namer) (cbr.Request, error) {
+	n.hasher.Reset(x.cfg.Key, x.p.router.BlockSize())
+	return n.encoder.Encode(x.endpoint.cbr, x.body, n.resolver, &n.hasher)
+}
+
+// returnNamer gives the scratch of naming the body back.
+func (x *exchange) returnNamer() {
+	if x.namer != nil {
+		x.namer.x = nil
+		x.p.namers.Put(x.namer)
+		x.namer = nil
+	}
+}
+
+// rewriteModel splices the model's own name in for a configured alias, or another
+// model's that stands in for it: the one rewrite there is.
 func (x *exchange) rewriteModel() {
-	if x.name.ClientModel == x.name.Model {
+	if x.name.ClientModel == x.name.Model || x.name.ClientModel == "" {
 		return
 	}
 	quoted, _ := json.Marshal(x.name.Model) // a string: can't fail
-	span := x.name.ModelSpan
-	body := make([]byte, 0, len(x.body)+len(quoted))
-	body = append(body, x.body[:span[0]]...)
-	body = append(body, quoted...)
-	x.body = append(body, x.body[span[1]:]...)
+	x.splice(quoted)
 }
 
-// identifyOnly takes a request that names no model: fine while there is just one
+// splice puts another name where the body names the model, and touches no other byte.
+func (x *exchange) splice(name []byte) {
+	span := x.name.ModelSpan
+	body := make([]byte, 0, len(x.body)+len(name))
+	body = append(body, x.body[:span[0]]...)
+	body = append(body, name...)
+	x.instead.unspliced, x.body = x.body, append(body, x.body[span[1]:]...)
+}
+
+// identifyOther takes a body that is no JSON, or none.
+func (x *exchange) identifyOther() error {
+	if boundary := x.formBoundary(); boundary != "" {
+		return x.identifyForm(boundary)
+	}
+	return x.identifyOnly()
+}
+
+// onlyModel is the model of a request that names none: fine while there is just one
 // to take it.
-func (x *exchange) identifyOnly() error {
+func (x *exchange) onlyModel() (string, error) {
 	models := slices.DeleteFunc(x.p.pool.Models(), func(name string) bool { return !x.permitted(name) })
 	switch {
 	case len(models) == 1:
-		x.name.Model = models[0]
-		x.members, _ = x.p.pool.Model(models[0])
+		return models[0], nil
 	case len(models) == 0:
-		return unavailable("no_backend", "No backend serves a model yet. Try again shortly.")
+		return "", unavailable("no_backend", "No backend serves a model yet. Try again shortly.")
 	default:
-		return badRequest("missing_model", fmt.Sprintf("The request names no model, and %d are served here: set \"model\" to one of %s.", len(models), strings.Join(models[:min(len(models), 20)], ", ")), "model")
+		return "", badRequest("missing_model", fmt.Sprintf("The request names no model, and %d are served here: set \"model\" to one of %s.", len(models), strings.Join(models[:min(len(models), 20)], ", ")), "model")
 	}
-	x.want = router.Request{Model: x.name.Model}
+}
+
+// identifyOnly takes a request that names no model.
+func (x *exchange) identifyOnly() error {
+	model, err := x.onlyModel()
+	if err != nil {
+		return err
+	}
+	x.name.Model = model
+	x.members, _ = x.p.pool.Model(model)
+	x.want = router.Request{Model: model}
 	if x.endpoint.computes {
 		x.want.Bytes = int64(len(x.body))
 	}
@@ -98,13 +146,15 @@ func (x *exchange) identifyOnly() error {
 // identifyStored finds the backend that keeps a response.
 func (x *exchange) identifyStored() error {
 	id, _, _ := strings.Cut(x.r.URL.Path[len(responsesPrefix):], "/")
-	b := x.p.keeper(id)
-	if b == nil {
-		return &apiError{status: http.StatusNotFound, code: "response_not_found", param: "response_id", message: "No backend is known to keep the response " + quoteShort(id) + ": it was made elsewhere, or too long ago."}
+	b, err := x.keeperOf(id, x.p.pool.All())
+	switch {
+	case err != nil:
+		return err
+	case b == nil:
+		return &apiError{status: http.StatusNotFound, code: "response_not_found", param: "response_id", message: "No backend keeps the response " + quoteShort(id) + ": it was made elsewhere, deleted, or forgotten."}
 	}
-	x.members = []*router.Backend{b}
-	x.want = router.Request{Pin: b}
-	return nil
+	x.want = router.Request{}
+	return x.pinTo(b, id)
 }
 
 // isJSON is whether the body claims to be JSON, or claims nothing.

@@ -25,6 +25,9 @@ type metrics struct {
 	brokenStreams prometheus.Counter
 	engineErrors  prometheus.Counter
 	panics        prometheus.Counter
+	searches      *prometheus.CounterVec
+	standIns      *prometheus.CounterVec
+	sockets       prometheus.Gauge
 }
 
 // From a millisecond to ten minutes: a queued prefill may take minutes.
@@ -59,6 +62,11 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		brokenStreams: counter("kvca_broken_responses_total", "Answers that broke off after they had begun."),
 		engineErrors:  counter("kvca_engine_error_events_total", "Streams in which the engine itself reported an error."),
 		panics:        counter("kvca_panics_total", "Faults in the gateway's own code that a request met."),
+		searches: f.NewCounterVec(prometheus.CounterOpts{
+			Name: "kvca_response_searches_total", Help: "Times that backends were asked which of them keeps a response, by what came of it: found, absent, unclear.",
+		}, []string{"result"}),
+		standIns: perModel("kvca_fallback_models_total", "Requests that another model answered, by the model that they were for."),
+		sockets:  f.NewGauge(prometheus.GaugeOpts{Name: "kvca_websockets", Help: "WebSockets that are open."}),
 	}
 }
 

@@ -25,6 +25,7 @@ type Proxy struct {
 	budget   budget
 	retries  retryBudget
 	pins     *pins
+	sockets  sockets
 	metrics  *metrics
 	inFlight atomic.Int64
 }
@@ -94,7 +95,7 @@ type namer struct {
 
 func newNamer() *namer {
 	n := new(namer)
-	n.resolver = func(name string) (string, *cbr.Rules, error) { return n.x.resolve(name) }
+	n.resolver = func(name string) (string, *cbr.Rules, error) { return n.x.resolveModel(name) }
 	return n
 }
 

@@ -22,6 +22,9 @@ func (w *watch) usage() (usage, bool) {
 	u := w.seen
 	if len(w.kept) > 0 {
 		u = parseUsage(w.kept)
+		if w.native {
+			u = parseOwn(w.kept)
+		}
 	}
 	return u, u.prompt > 0
 }
@@ -41,6 +44,25 @@ var (
 	anthropicRead  = []byte(`"cache_read_input_tokens"`)
 	anthropicWrite = []byte(`"cache_creation_input_tokens"`)
 )
+
+// Engines' own endpoints report beside the answer, under names of their own: SGLang,
+// Ollama, llama.cpp.
+var (
+	ownPromptKeys = [][]byte{[]byte(`"prompt_tokens"`), []byte(`"prompt_eval_count"`), []byte(`"tokens_evaluated"`)}
+	ownCachedKeys = [][]byte{[]byte(`"cached_tokens"`), []byte(`"cache_n"`)}
+	ownOutputKeys = [][]byte{[]byte(`"completion_tokens"`), []byte(`"eval_count"`), []byte(`"tokens_predicted"`)}
+)
+
+func mentionsOwn(b []byte) bool {
+	return firstNumber(b, ownPromptKeys, 0) > 0
+}
+
+// parseOwn reads what an engine reports at an endpoint of its own.
+func parseOwn(b []byte) usage {
+	u := usage{prompt: firstNumber(b, ownPromptKeys, 0), cached: firstNumber(b, ownCachedKeys, -1), completion: firstNumber(b, ownOutputKeys, 0)}
+	u.cached = min(u.cached, u.prompt)
+	return u
+}
 
 func mentionsPrompt(b []byte) bool {
 	return bytes.Contains(b, promptKeys[0]) || bytes.Contains(b, promptKeys[1])

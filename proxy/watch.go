@@ -15,11 +15,16 @@ const (
 type watch struct {
 	style  style
 	events bool // a stream of events, else one JSON value
+	lines  bool // each line is an event, a JSON value
+	native bool // usage stands under an engine's own names
 	blind  bool // encoded: can't be read
+	// keeps is told under which id the engine keeps the answer; nil for nobody.
+	keeps func(id string)
 
 	failed     bool   // an error event went by
 	complete   bool   // the event that ends streams of this API went by
 	responseID string // of the Responses API
+	chunks     int64  // pieces of a stream so far, of about a token each
 
 	carry    []byte // an event line whose end has not come yet
 	overlong bool   // the line exceeds maxLine: skip to its end
@@ -36,7 +41,9 @@ func (w *watch) feed(b []byte) {
 		return
 	}
 	if w.style == responsesStyle && w.responseID == "" {
-		w.responseID = findResponseID(b)
+		if w.responseID = findResponseID(b); w.responseID != "" && w.keeps != nil {
+			w.keeps(w.responseID)
+		}
 	}
 	if !w.events {
 		w.feedTail(b)
@@ -86,7 +93,9 @@ func (w *watch) endLine(b []byte) {
 
 // line reads one line of a stream of events.
 func (w *watch) line(b []byte) {
-	if data, ok := bytes.CutPrefix(b, []byte("data:")); ok {
+	if w.lines {
+		w.data(bytes.TrimSpace(b))
+	} else if data, ok := bytes.CutPrefix(b, []byte("data:")); ok {
 		w.data(bytes.TrimSpace(data))
 	} else if name, ok := bytes.CutPrefix(b, []byte("event:")); ok {
 		w.event(string(bytes.TrimSpace(name)))
@@ -116,11 +125,19 @@ func (w *watch) data(b []byte) {
 		w.complete = true
 		return
 	}
+	w.chunks++
 	for _, prefix := range errorPrefixes {
 		if bytes.HasPrefix(b, prefix) {
 			w.failed = true
 			return
 		}
+	}
+	if w.native {
+		w.complete = true // how their streams end differs, so that only an error tells
+		if mentionsOwn(b) {
+			w.kept = append(w.kept[:0], b...)
+		}
+		return
 	}
 	if !mentionsPrompt(b) {
 		return

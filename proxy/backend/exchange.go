@@ -140,11 +140,14 @@ func (e *exchange) carry(req *http.Request, body []byte) {
 // connection.
 func (b *Backend) roundTrip(ctx context.Context, e *exchange, req *http.Request) (*http.Response, bool, error) {
 	resp, err := b.data.RoundTrip(req)
+	if err == nil && switched(req, resp) {
+		return resp, false, nil
+	}
 	if err == nil && resp.StatusCode >= 200 {
 		e.answer, resp.Body = resp.Body, e
 		return resp, false, nil
 	}
-	if err == nil { // 101 was not asked for, and what is below 100 is no status
+	if err == nil { // a 101 that was not asked for, and what is below 100 is no status
 		resp.Body.Close()
 		err = fmt.Errorf("status %d: want an answer of 200 to 599", resp.StatusCode)
 	}

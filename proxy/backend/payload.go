@@ -80,3 +80,11 @@ func (c bulkConn) ReadFrom(r io.Reader) (int64, error) {
 	}
 	return io.Copy(c.Conn, r)
 }
+
+// CloseWrite ends this side's half of a connection that has become a WebSocket.
+func (c bulkConn) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return errors.ErrUnsupported
+}
