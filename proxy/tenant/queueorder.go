@@ -1,0 +1,225 @@
+package tenant
+
+import (
+	"math"
+	"time"
+)
+
+const (
+	classes = lowestClass + 1
+	// maxGiveWay is how many a request may make lose their place.
+	maxGiveWay = 8
+	// settleTime is how long one that was let in has to be booked before the next
+	// tick lets in another.
+	settleTime = pollRoomEvery / 2
+)
+
+// entry is one request that waits.
+type entry struct {
+	Waiter
+	pool  string
+	since time.Time
+	seq   uint64 // in the order of arrival
+
+	turns      *turns // where it waits, nil once it doesn't
+	flow       *flow
+	prev, next *entry
+
+	// The shell's; the order does not look at them.
+	room func() bool
+	done chan error
+}
+
+// order decides who is next and who gives way: a state machine without a clock. It is
+// not for concurrent use.
+type order struct {
+	maxWaiting int
+	maxBytes   int64
+	aging      time.Duration // from then on an entry is of class 0
+
+	lines   map[string]*line // by pool; those in which someone waits
+	tenants map[string]int   // how many wait, over all pools
+	byClass [classes]int     // how many wait, by the class they came with
+	waiting int
+	bytes   int64
+	seq     uint64
+	soonest time.Time // no deadline is earlier
+}
+
+// line is what waits for one pool.
+type line struct {
+	class   [classes]turns
+	waiting int
+	// entering is how many were let in and aren't booked yet, entered when the last was.
+	entering int
+	entered  time.Time
+}
+
+func newOrder(maxWaiting int, maxBytes int64, aging time.Duration) *order {
+	return &order{
+		maxWaiting: maxWaiting, maxBytes: maxBytes, aging: aging,
+		lines: make(map[string]*line), tenants: make(map[string]int),
+	}
+}
+
+// add lets e wait. Where there is no place it returns who gives way, or false where
+// that is e itself; then nothing has changed.
+func (o *order) add(e *entry, now time.Time) (out []*entry, ok bool) {
+	if e.Bytes > o.maxBytes {
+		return nil, false
+	}
+	o.seq++
+	e.seq, e.since = o.seq, now
+	o.insert(e)
+	for o.waiting > o.maxWaiting || o.bytes > o.maxBytes {
+		v := o.least()
+		if v == e || len(out) == maxGiveWay {
+			o.remove(e)
+			for _, v := range out {
+				o.insert(v)
+			}
+			return nil, false
+		}
+		o.remove(v)
+		out = append(out, v)
+	}
+	return out, true
+}
+
+// least is who gives way first: of the worst class, of the tenant with most waiters,
+// the newest.
+func (o *order) least() (worst *entry) {
+	class, most := -1, 0
+	for _, l := range o.lines {
+		for c := classes - 1; c >= max(class, 0); c-- {
+			for _, f := range l.class[c].busy {
+				n := o.tenants[f.tenant]
+				if c > class || n > most || n == most && f.last.seq > worst.seq {
+					class, most, worst = c, n, f.last
+				}
+			}
+		}
+	}
+	return worst
+}
+
+// first is who is next for the pool, nil where nobody waits.
+func (o *order) first(pool string, now time.Time) *entry {
+	l := o.lines[pool]
+	if l == nil {
+		return nil
+	}
+	o.age(l, now)
+	for c := range l.class {
+		if f := l.class[c].next(); f != nil {
+			return f.first
+		}
+	}
+	return nil
+}
+
+// age moves who has waited long to class 0.
+func (o *order) age(l *line, now time.Time) {
+	for c := 1; c < classes; c++ {
+		t := &l.class[c]
+		for i := len(t.busy) - 1; i >= 0; i-- {
+			for f := t.busy[i]; f.first != nil && now.Sub(f.first.since) >= o.aging; {
+				e := f.first
+				t.remove(e)
+				l.class[0].insert(e)
+			}
+		}
+	}
+}
+
+// take lets e in and charges its tenant. It is false where e no longer waits.
+func (o *order) take(e *entry, now time.Time) bool {
+	if e.turns == nil {
+		return false
+	}
+	e.turns.charge(e)
+	l := o.lines[e.pool]
+	l.entering++
+	l.entered = now
+	o.remove(e)
+	return true
+}
+
+// drop takes e out without a turn. It is false where e no longer waits.
+func (o *order) drop(e *entry) bool {
+	if e.turns == nil {
+		return false
+	}
+	o.remove(e)
+	return true
+}
+
+// expire takes out whose deadline has passed.
+func (o *order) expire(now time.Time) (late []*entry) {
+	if o.waiting == 0 || now.Before(o.soonest) {
+		return nil
+	}
+	o.soonest = now.Add(math.MaxInt64)
+	for _, l := range o.lines {
+		for c := range l.class {
+			for _, f := range l.class[c].busy {
+				for e := f.first; e != nil; e = e.next {
+					if !e.Deadline.After(now) {
+						late = append(late, e)
+					} else if e.Deadline.Before(o.soonest) {
+						o.soonest = e.Deadline
+					}
+				}
+			}
+		}
+	}
+	for _, e := range late {
+		o.remove(e)
+	}
+	return late
+}
+
+// held is whether the pool's room is not to be asked: it can't yet show who was let
+// in last.
+func (o *order) held(pool string, now time.Time) bool {
+	l := o.lines[pool]
+	return l != nil && l.entering > 0 && now.Sub(l.entered) < settleTime
+}
+
+// booked is told of one that was let in and now shows in the pool's room.
+func (o *order) booked(pool string) {
+	if l := o.lines[pool]; l != nil && l.entering > 0 {
+		l.entering--
+	}
+}
+
+func (o *order) insert(e *entry) {
+	l := o.lines[e.pool]
+	if l == nil {
+		l = new(line)
+		o.lines[e.pool] = l
+	}
+	if o.waiting == 0 || e.Deadline.Before(o.soonest) {
+		o.soonest = e.Deadline
+	}
+	l.waiting++
+	l.class[e.Class].insert(e)
+	o.waiting++
+	o.bytes += e.Bytes
+	o.byClass[e.Class]++
+	o.tenants[e.Tenant]++
+}
+
+func (o *order) remove(e *entry) {
+	e.turns.remove(e)
+	o.waiting--
+	o.bytes -= e.Bytes
+	o.byClass[e.Class]--
+	if o.tenants[e.Tenant]--; o.tenants[e.Tenant] == 0 {
+		delete(o.tenants, e.Tenant)
+	}
+	l := o.lines[e.pool]
+	if l.waiting--; l.waiting == 0 {
+		delete(o.lines, e.pool) // and with it who owes whom: nobody is in need any more
+	}
+}
