@@ -1,0 +1,48 @@
+package steer
+
+import (
+	"net/http"
+	"strings"
+)
+
+// DefaultFields are the top-level members by which a client steers an engine past
+// the gateway. A trailing * stands for any ending.
+func DefaultFields() []string {
+	return []string{
+		// Where caches are fetched from and put, and which rank computes.
+		"kv_transfer_params", "ec_transfer_params", "bootstrap_*",
+		"routed_dp_rank", "data_parallel_rank", "disagg_prefill_dp_rank",
+		// What stands in the place of the prompt that was routed by.
+		"input_ids", "session_params", "chat_template",
+		// Extension maps of vLLM and Dynamo.
+		"vllm_xargs", "nvext",
+		// Turns at the scheduler, and slots of other clients (llama.cpp).
+		"priority", "id_slot",
+		// Adapters that are not asked for as models.
+		"lora_path", "lora",
+		// Code of the client's own.
+		"custom_logit_processor", "logits_processors",
+	}
+}
+
+// steering are the headers that do the same, to an engine or to a sidecar of its.
+var steering = []string{
+	"X-Data-Parallel-*", "X-Dp-Rank", // vLLM, llm-d, Dynamo: which rank computes
+	"X-Prefill*", "X-Encoder-*", "X-Kv-Cache-Source-*", "X-Llm-D-*", // llm-d: who computes which part, and whose cache is fetched
+	"X-Worker-Instance-Id", "X-Dynamo-*", "X-Epp-*", // Dynamo: which worker, and which tokens
+}
+
+// StripHeaders takes away the headers by which a client steers an engine past the
+// gateway.
+func StripHeaders(h http.Header) {
+	for name := range h {
+		if !strings.HasPrefix(name, "X-") {
+			continue
+		}
+		for _, rule := range steering {
+			if matchesText(rule, name) {
+				delete(h, name)
+			}
+		}
+	}
+}
