@@ -36,6 +36,7 @@ type Backend struct {
 	// Slot is its number in the block map and the ledger.
 	Slot     state.Slot
 	precise  atomic.Bool   // the precise index covers it
+	remote   atomic.Bool   // it runs in another zone than this node
 	slow     atomic.Uint64 // 1/speed, as float64 bits
 	bypass   atomic.Int64
 	room     atomic.Int64  // requests that its cache holds at once, 0 for no matter
@@ -85,6 +86,12 @@ func (b *Backend) SetPrecise(on bool) { b.precise.Store(on) }
 
 // Precise is whether the precise index covers the backend.
 func (b *Backend) Precise() bool { return b.precise.Load() }
+
+// SetRemote says whether the backend runs in another zone than this node.
+func (b *Backend) SetRemote(on bool) { b.remote.Store(on) }
+
+// Remote is whether the backend runs in another zone than this node.
+func (b *Backend) Remote() bool { return b.remote.Load() }
 
 // Bypass is the number of requests the engine reports beyond ours.
 func (b *Backend) Bypass() int64 { return b.bypass.Load() }

@@ -51,18 +51,28 @@ type CostConfig struct {
 	// let answers queue at one engine while others have room; far above 4 KiB
 	// prefixes are given up for it that a full fleet can't spare. Default 2 KiB.
 	Crowd float64
+	// CrossZone is what a backend of another zone than the node's costs, in bytes of
+	// CBR: the way there takes longer and is often paid for. It is one term among the
+	// others, so a prefix or a shorter queue there still draws requests over. At 0
+	// zones don't count; above some 100 KiB a zone's fleet is driven to its limit while
+	// the next one idles. Where the node or a backend has no zone it counts nothing.
+	// Default 4 KiB.
+	CrossZone float64
 }
 
 // DefaultCost are the constants that the defaults use: what bench/study found to
 // be good on all of its workloads, not the best on any.
 func DefaultCost() CostConfig {
-	return CostConfig{NovelFactor: 4, FanHalf: 1, Move: 6144, Pressure: 1000 * time.Second, Evict: 0.1, Queue: 200_000, Slow: 0.05, Crowd: 2048}
+	return CostConfig{NovelFactor: 4, FanHalf: 1, Move: 6144, Pressure: 1000 * time.Second, Evict: 0.1, Queue: 200_000, Slow: 0.05, Crowd: 2048, CrossZone: 4096}
 }
 
 func (c *CostConfig) validate() error {
 	if c.NovelFactor < 0 || c.FanHalf <= 0 || c.Move < 0 || c.Pressure <= 0 || c.Evict < 0 || c.Queue <= 0 || c.Slow < 0 || c.Crowd < 0 {
 		return fmt.Errorf("cost: novel factor %v, move %v, evict %v, slow %v and crowd %v must not be negative, fan half %v, pressure %v and queue %v must be above zero",
 			c.NovelFactor, c.Move, c.Evict, c.Slow, c.Crowd, c.FanHalf, c.Pressure, c.Queue)
+	}
+	if !(c.CrossZone >= 0) || math.IsInf(c.CrossZone, 0) {
+		return fmt.Errorf("cost: cross zone %v must be a number of bytes from 0 on", c.CrossZone)
 	}
 	return nil
 }
@@ -80,7 +90,8 @@ func (c *CostConfig) validate() error {
 //
 // A backend of less than full speed costs Slow times what the request's own work
 // takes longer there, and one whose cache is full of requests that run Crowd for
-// each that it would have to wait for. It has no threshold: a backend that holds the prefix wins until waiting for it
+// each that it would have to wait for. One of another zone costs CrossZone more. It
+// has no threshold: a backend that holds the prefix wins until waiting for it
 // costs more than computing the prefix elsewhere, and a prefix that many share is
 // cheap to copy.
 type costPolicy struct{ c CostConfig }
@@ -110,6 +121,9 @@ func (p costPolicy) order(q *question) {
 		cost += p.c.Slow * (f.slowness - 1) * float64(q.novel(held))
 		if own && held < q.longest {
 			cost += p.c.Move
+		}
+		if f.remote {
+			cost += p.c.CrossZone
 		}
 		q.offer(i, cost)
 	}

@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 	"time"
+	"unsafe"
 
 	"kvca/state/cbr"
 )
@@ -143,5 +144,50 @@ func TestPressureFallsWithAge(t *testing.T) {
 	}
 	if pressureLevel(0, time.Minute) != levels || last != 0 {
 		t.Errorf("from %d to %d, want %d to 0", pressureLevel(0, time.Minute), last, levels)
+	}
+}
+
+// Of backends that are alike the near one is chosen; a prefix there, or a queue here,
+// outweighs the way.
+func TestTheOwnZoneComesFirstWhereTheCostAllows(t *testing.T) {
+	g := newRig(t, 2, nil)
+	far, near := g.members[0], g.members[1]
+	far.SetRemote(true)
+	for i := range 10 {
+		if at := g.serve(request(cbr.Bootstrap, text(i, 2100))); at != near.ID {
+			t.Fatalf("conversation %d went to the other zone", i)
+		}
+	}
+	near.SetStanding(Unhealthy)
+	g.serve(request(cbr.Bootstrap, text(50, 4200)))
+	near.SetStanding(Available)
+	if at := g.serve(request(cbr.FollowUp, text(50, 4200), text(51, 300))); at != far.ID {
+		t.Error("a follow-up left the backend of the other zone, which holds it")
+	}
+	near.SetBypass(20)
+	if at := g.serve(request(cbr.Bootstrap, text(60, 2100))); at != far.ID {
+		t.Error("a queue of 20 at home is dearer than the way")
+	}
+}
+
+func TestZonesCountNothingWhereTheyAreSwitchedOff(t *testing.T) {
+	g := newRig(t, 2, func(c *Config) { c.Cost.CrossZone = 0 })
+	g.members[0].SetRemote(true)
+	served := map[string]int{}
+	for i := range 50 {
+		served[g.serve(request(cbr.Bootstrap, text(i, 2100)))]++
+	}
+	if len(served) != 2 {
+		t.Errorf("served by %v, want both", served)
+	}
+}
+
+func TestAHotBackendKeepsToItsCacheLines(t *testing.T) {
+	var b Backend
+	if size := unsafe.Sizeof(b); size != 128 {
+		t.Errorf("a backend takes %d bytes, want whole cache lines", size)
+	}
+	if end := unsafe.Offsetof(b.usage) + unsafe.Sizeof(b.usage); end > 64 {
+		t.Errorf("what every decision reads ends at byte %d, want one line", end)
 	}
 }

@@ -49,6 +49,7 @@ type fact struct {
 	slot     state.Slot
 	mirrored bool // its mirror has a bound, and may be full
 	precise  bool // the index covers it
+	remote   bool // in another zone
 }
 
 // chainBlocks is the number of blocks that may be matched.
@@ -152,7 +153,8 @@ func (q *question) done() {
 
 // admit fills the list of eligible backends: those available and not tried
 // before. With none left it takes whoever is not draining: a backend that looks
-// dead may have recovered since, and trying it is better than refusing.
+// dead may have recovered since, and trying it is better than refusing. Nobody else
+// has what a request is pinned for, so a drain does not keep it away.
 func (q *question) admit(members []*Backend) {
 	q.lastResort = false
 	for _, b := range members {
@@ -164,7 +166,7 @@ func (q *question) admit(members []*Backend) {
 		return
 	}
 	for _, b := range members {
-		if b.Standing() != Draining && !q.req.tried(b) {
+		if (b.Standing() != Draining || b == q.req.Pin) && !q.req.tried(b) {
 			q.take(b)
 		}
 	}
@@ -179,6 +181,6 @@ func (q *question) take(b *Backend) {
 	q.eligible = append(q.eligible, b)
 	q.facts = append(q.facts, fact{
 		slowness: b.slowness(), pressure: b.pressure.Load(), bypass: b.Bypass(), slot: b.Slot, room: b.room.Load(),
-		mirrored: b.mirror.Load() != 0, precise: b.precise.Load(),
+		mirrored: b.mirror.Load() != 0, precise: b.precise.Load(), remote: b.remote.Load(),
 	})
 }
