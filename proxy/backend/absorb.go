@@ -92,9 +92,11 @@ func (w *watcher) absorb(load engineLoad) process {
 	}
 	w.publishLoad(load)
 	tokens := load.CacheTokens
+	w.mu.Lock()
 	if w.config.CacheTokens > 0 {
 		tokens = w.config.CacheTokens
 	}
+	w.mu.Unlock()
 	if tokens != w.cacheTokens || load.BlockTokens != w.blockTokens {
 		w.cacheTokens, w.blockTokens = tokens, load.BlockTokens
 		w.pool.slots.SetCache(w.facts, tokens, load.BlockTokens)
@@ -102,12 +104,23 @@ func (w *watcher) absorb(load engineLoad) process {
 	return p
 }
 
+// workersApart is how far apart, in seconds, the workers of one engine may start.
+const workersApart = 60
+
 // identify compares the process with the one met before. A start time that goes
-// back is another worker behind the same address, no restart.
-func (w *watcher) identify(load engineLoad) process {
-	defer func() { w.start, w.work = max(w.start, load.Start), load.Work }()
+// back is another worker behind the same address, no restart. After an outage one
+// that goes far back is another engine: its address has passed to an older one.
+func (w *watcher) identify(load engineLoad) (p process) {
+	defer func() {
+		if w.work = load.Work; p == processNew {
+			w.start = load.Start
+		}
+		w.start = max(w.start, load.Start)
+	}()
 	switch {
 	case load.Start > 0 && w.start > 0 && load.Start > w.start+0.5:
+		return processNew
+	case load.Start > 0 && w.returning && load.Start < w.start-workersApart:
 		return processNew
 	case load.Start > 0 && w.start > 0:
 		return processSame

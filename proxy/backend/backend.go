@@ -15,7 +15,7 @@ import (
 // Backend is one engine as the pool knows it: the connections to it, its
 // condition, and what it last said of itself.
 type Backend struct {
-	config        Config
+	config        Config // Weight, Models, CacheTokens and Zone are guarded by mu, the rest is fixed
 	base          *url.URL
 	pool          *Pool
 	facts         *router.Backend
@@ -29,6 +29,8 @@ type Backend struct {
 	done   chan struct{}      // closed when it has ended
 	wake   chan struct{}      // asks it for a probe now
 	early  bool               // readiness waits for its first discovery
+
+	relist atomic.Bool // asks the watcher, once it is woken, for the model list
 
 	hint  atomic.Int64 // when a hint may count again, since the pool's start
 	busy  atomic.Bool  // a success would change the condition: take the lock
@@ -78,7 +80,7 @@ func newBackend(c Config, base *url.URL, p *Pool) (*Backend, error) {
 		b.authorization = []string{"Bearer " + c.APIKey}
 	}
 	b.probeHeader = b.authorized(http.Header{"User-Agent": {"kvca-probe"}})
-	b.cond.since = time.Now()
+	b.cond.since, b.cond.drained = time.Now(), c.Draining
 	b.serve(c.Models)
 	return b, nil
 }
@@ -89,9 +91,13 @@ func (b *Backend) Facts() *router.Backend { return b.facts }
 // ID is the backend's stable name.
 func (b *Backend) ID() string { return b.config.ID }
 
-// Config is what the backend was added with, its defaults filled in. Its slices
-// must not be changed.
-func (b *Backend) Config() Config { return b.config }
+// Config is what the backend was added with, its defaults filled in, and what
+// Change has made of that. Its slices must not be changed.
+func (b *Backend) Config() Config {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.config
+}
 
 // Health is what the node sees: starting, healthy, unhealthy or draining.
 func (b *Backend) Health() string {

@@ -42,7 +42,25 @@
 // is no longer there. What returns starts at a tenth of its weight.
 //
 // A restart shows in process_start_time_seconds; where an engine does not expose
-// it, in token counters that fall, or in connections that were refused.
+// it, in token counters that fall, or in connections that were refused. Another
+// engine at the same address, whose IP was free again, starts with nothing too: it
+// shows in any of these, in base models that are all new or have other weights, and
+// after an outage in a start time that lies far before the known one.
+//
+// # Models and adapters
+//
+// A backend serves what it lists at /v1/models, read every five seconds, so that a
+// LoRA adapter which an engine loads or unloads at run time is followed without a
+// request for it: each name has the backends that list it. An engine that answers
+// that it has no such model (LacksModel) is believed at once (Lacks): it gets no
+// more requests for it until it lists it again, and its list is read within a second.
+//
+// # Zones
+//
+// A backend of another zone than the node's (PoolConfig.Zone) is remote to it, which
+// the cost policy lets count for a little. Zones say nothing about who owns a
+// backend: ownership follows names alone, so that all nodes agree on it without
+// asking, and a reservation is a small message where an answer is a long stream.
 //
 // # What requests touch
 //

@@ -176,6 +176,8 @@ type engine struct {
 	mu      sync.Mutex
 	health  int // status of /health
 	models  []string
+	listing string // of /v1/models, in place of models
+	refusal string // body of a 404 to everything else
 	metrics string // empty: 404
 	status  int    // of everything else
 	hang    bool   // /health never answers
@@ -187,6 +189,7 @@ func (e *engine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	e.mu.Lock()
 	e.hits[r.URL.Path]++
 	health, models, metrics, status, hang := e.health, e.models, e.metrics, e.status, e.hang
+	listing, refusal := e.listing, e.refusal
 	e.mu.Unlock()
 	switch r.URL.Path {
 	case "/health":
@@ -196,6 +199,10 @@ func (e *engine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		w.WriteHeader(health)
 	case "/v1/models":
+		if listing != "" {
+			_, _ = io.WriteString(w, listing)
+			return
+		}
 		if models == nil {
 			w.WriteHeader(http.StatusNotFound)
 			return
@@ -213,7 +220,11 @@ func (e *engine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, metrics)
 	default:
 		_, _ = io.Copy(io.Discard, r.Body)
+		if refusal != "" {
+			status = http.StatusNotFound
+		}
 		w.WriteHeader(status)
+		_, _ = io.WriteString(w, refusal)
 	}
 }
 

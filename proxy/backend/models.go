@@ -54,19 +54,57 @@ func readCard(raw json.RawMessage) ModelCard {
 	return ModelCard{ID: name.ID, Object: "model"}
 }
 
+func cardNames(cards []ModelCard) []string {
+	names := make([]string, 0, len(cards))
+	for _, c := range cards {
+		names = append(names, c.ID)
+	}
+	return names
+}
+
 // setCards takes in what the engine lists, and reports whether the names changed, and
 // whether they or what they stand on did. A configured list is the list, whatever the engine says.
 func (b *Backend) setCards(cards []ModelCard) (names, bases bool) {
-	listed := make([]string, 0, len(cards))
-	for _, c := range cards {
-		listed = append(listed, c.ID)
-	}
 	b.mu.Lock()
 	bases = !slices.EqualFunc(b.engine.cards, cards, func(a, b ModelCard) bool { return a.ID == b.ID && a.Parent == b.Parent })
 	b.engine.cards = cards
+	configured := len(b.config.Models) > 0
 	b.mu.Unlock()
-	names = len(b.config.Models) == 0 && b.serve(listed)
+	names = !configured && b.serve(cardNames(cards))
 	return names, names || bases
+}
+
+// otherModels reports whether what the engine lists now comes from another engine
+// than what it listed before: none of its base models is left, or one of them has
+// other weights. Adapters come and go while an engine runs.
+func (b *Backend) otherModels(cards []ModelCard) bool {
+	b.mu.Lock()
+	before := baseModels(b.engine.cards)
+	b.mu.Unlock()
+	after := baseModels(cards)
+	if len(before) == 0 || len(after) == 0 {
+		return false
+	}
+	kept := false
+	for name, root := range after {
+		was, known := before[name]
+		if known && root != "" && was != "" && root != was {
+			return true
+		}
+		kept = kept || known
+	}
+	return !kept
+}
+
+// baseModels are the weights of the models that are no adapters, by name.
+func baseModels(cards []ModelCard) map[string]string {
+	roots := make(map[string]string)
+	for _, c := range cards {
+		if c.Parent == "" || c.Parent == c.ID {
+			roots[c.ID] = c.Root
+		}
+	}
+	return roots
 }
 
 // serve sets the names that the backend serves and reports whether they changed.

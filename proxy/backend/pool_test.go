@@ -95,7 +95,7 @@ func TestConfiguredModelsOverrideTheEngine(t *testing.T) {
 func TestNewModelsAreDiscovered(t *testing.T) {
 	inFleet(t, 1, PoolConfig{}, func(t *testing.T, f *fleet) {
 		f.engines["a"].set(func(e *engine) { e.models = []string{"m", "adapter"} })
-		time.Sleep(40 * time.Second)
+		time.Sleep(7 * time.Second)
 		if list, _ := f.Model("adapter"); len(list) != 1 {
 			t.Fatal("not discovered")
 		}

@@ -67,6 +67,10 @@ type PoolConfig struct {
 	// serves; longer delays the node's start by a backend that is down.
 	DiscoveryTimeout time.Duration
 
+	// Zone is where this node runs. Backends of another zone are marked as remote, for
+	// policies that spare the way there. Default: none, and none is remote.
+	Zone string
+
 	// Dial connects to backends. Default: TCP with keep-alive. Backends inside the
 	// process, and tests, put theirs here.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
@@ -135,5 +139,5 @@ func (c PoolConfig) Validate() error {
 	if c.BreakerFailures < 1 {
 		faults = append(faults, fmt.Errorf("breaker_failures: %d: want 1 or more, or 0 for the default", c.BreakerFailures))
 	}
-	return errors.Join(faults...)
+	return errors.Join(append(faults, checkZone(c.Zone))...)
 }

@@ -21,6 +21,7 @@ type Status struct {
 	BlockTokens int      `json:"block_tokens"`
 	LoRA        []string `json:"lora_adapters,omitempty"`
 	LastError   string   `json:"last_error,omitempty"` // of the probe or connect that took it out
+	Zone        string   `json:"zone,omitempty"`
 	Weight      float64  `json:"weight"`
 	Speed       float64  `json:"speed"` // below the weight during a slow start
 
@@ -57,7 +58,7 @@ func (b *Backend) Status() Status {
 		Breaker: b.cond.breaker.state.String(), Generation: b.engine.generation,
 		Active: active, Running: load.Running, Waiting: load.Waiting, KVUsage: load.KVUsage,
 		CacheTokens: load.CacheTokens, BlockTokens: load.BlockTokens, LoRA: load.LoRA,
-		LastError: b.cond.lastErr, Weight: b.config.Weight,
+		LastError: b.cond.lastErr, Zone: b.config.Zone, Weight: b.config.Weight,
 		Speed:  b.cond.speed(b.config.Weight, b.pool.config.SlowStart, time.Now()),
 		counts: b.count.read(), scrape: load.Known,
 	}

@@ -93,6 +93,7 @@ var errConnectTimeout = fmt.Errorf("connect: %w", os.ErrDeadlineExceeded)
 func tlsConfig(c Config) (*tls.Config, error) {
 	config := &tls.Config{
 		MinVersion:         tls.VersionTLS12,
+		ServerName:         c.ServerName,
 		InsecureSkipVerify: c.InsecureSkipVerify, // the operator's own choice, off by default
 		ClientSessionCache: tls.NewLRUClientSessionCache(8),
 	}

@@ -12,7 +12,9 @@ const (
 	downSlow      = 2 * time.Second
 	downSlowAfter = time.Minute
 
-	modelsInterval   = 30 * time.Second
+	modelsInterval   = 5 * time.Second // adapters come and go at run time
+	leastModelsGap   = time.Second     // between readings of the list that are asked for
+	modelsSlow       = 30 * time.Second
 	noMetricsRetry   = time.Minute // for engines without /metrics
 	busyBeat         = 100 * time.Millisecond
 	idleBeat         = 500 * time.Millisecond
@@ -29,11 +31,13 @@ type watcher struct {
 	*Backend
 	healthPath string
 	warned     bool // that it lists no models
+	returning  bool // was available, was down, and is being met again
 
 	probedAt   time.Time
 	nextHealth time.Time
 	nextScrape time.Time
 	nextModels time.Time
+	modelsAt   time.Time // of the last reading
 
 	modelsRetry  time.Duration // doubles while the model list can't be read
 	scrapeEvery  time.Duration
@@ -55,13 +59,24 @@ func (b *Backend) watch(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-b.wake:
-			if asked := w.probedAt.Add(leastProbeGap); asked.Before(w.nextHealth) {
-				w.nextHealth = asked
-			}
+			w.woken()
 		case <-timer.C:
 			w.tick(ctx)
 		}
 		timer.Reset(w.pause())
+	}
+}
+
+// woken plans what somebody asked for.
+func (w *watcher) woken() {
+	if asked := w.probedAt.Add(leastProbeGap); asked.Before(w.nextHealth) {
+		w.nextHealth = asked
+	}
+	if !w.relist.Swap(false) {
+		return
+	}
+	if asked := w.modelsAt.Add(leastModelsGap); asked.Before(w.nextModels) {
+		w.nextModels = asked
 	}
 }
 
@@ -82,7 +97,7 @@ func (w *watcher) tick(ctx context.Context) {
 		w.scrape(ctx)
 	}
 	if w.isHealthy() && !now.Before(w.nextModels) {
-		w.discover(ctx)
+		w.discover(ctx, false)
 	}
 	w.change(func(*condition, time.Time) {}) // the speed grows
 }
@@ -149,30 +164,38 @@ func (w *watcher) meet(ctx context.Context) {
 	defer cancel()
 	w.mu.Lock()
 	suspect := w.cond.gone && w.cond.served
+	w.returning = w.cond.served
 	w.mu.Unlock()
 	same := w.scrape(ctx)
+	w.returning = false
 	if suspect && same == processUnknown {
 		w.restarted("refused connections")
+		same = processNew
 	}
-	w.discover(ctx)
+	w.discover(ctx, same == processNew)
 }
 
-// discover reads the models; what was known stays when they can't be read.
-func (w *watcher) discover(ctx context.Context) {
-	w.nextModels = time.Now().Add(jitter(modelsInterval))
+// discover reads the models; what was known stays when they can't be read. Other
+// models are another engine, unless it is known already that this is a fresh one.
+func (w *watcher) discover(ctx context.Context, fresh bool) {
+	w.modelsAt = time.Now()
+	w.nextModels = w.modelsAt.Add(jitter(modelsInterval))
 	ctx, cancel := context.WithTimeout(ctx, w.pool.config.HealthTimeout)
 	defer cancel()
 	cards, err := w.fetchCards(ctx)
 	if err != nil {
 		w.pool.log.Debug("backend models not read", "backend", w.config.ID, "error", err)
-		w.modelsRetry = min(max(2*w.modelsRetry, downInterval), modelsInterval)
+		w.modelsRetry = min(max(2*w.modelsRetry, downInterval), modelsSlow)
 		w.nextModels = time.Now().Add(jitter(w.modelsRetry))
 		return
 	}
 	w.modelsRetry = 0
-	if len(cards) == 0 && len(w.config.Models) == 0 && !w.warned {
+	if len(cards) == 0 && len(w.Config().Models) == 0 && !w.warned {
 		w.warned = true
 		w.pool.log.Warn("backend lists no models: configure them", "backend", w.config.ID)
+	}
+	if !fresh && w.otherModels(cards) {
+		w.restarted("other models")
 	}
 	names, bases := w.setCards(cards)
 	if bases {
