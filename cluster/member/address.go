@@ -6,11 +6,13 @@ import (
 	"net"
 	"net/netip"
 	"strconv"
+	"strings"
 )
 
 // target is a parsed join address.
 type target struct {
 	host string // a name, or empty where ip is valid
+	srv  bool   // the name's SRV records say the hosts and ports
 	ip   netip.Addr
 	port uint16
 }
@@ -20,14 +22,27 @@ func (t target) at(ip netip.Addr) string {
 }
 
 func (t target) String() string {
+	if t.srv {
+		return srvScheme + t.host
+	}
 	if t.ip.IsValid() {
 		return t.at(t.ip)
 	}
 	return net.JoinHostPort(t.host, strconv.Itoa(int(t.port)))
 }
 
-// parseTarget reads "host:port"; without a port the default one is meant.
+// srvScheme begins a join address whose hosts and ports stand in SRV records.
+const srvScheme = "srv://"
+
+// parseTarget reads "host:port"; without a port the default one is meant. It also reads
+// "srv://name".
 func parseTarget(s string) (target, error) {
+	if name, found := strings.CutPrefix(s, srvScheme); found {
+		if name == "" || strings.ContainsAny(name, ":/?") {
+			return target{}, fmt.Errorf("join address %q is not srv://name", s)
+		}
+		return target{host: name, srv: true}, nil
+	}
 	host, service, err := net.SplitHostPort(s)
 	if err != nil {
 		host, service = s, strconv.Itoa(defaultPort)

@@ -17,6 +17,11 @@ type Resolver interface {
 	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
 }
 
+// serviceResolver is a Resolver that knows SRV records too; *net.Resolver is one.
+type serviceResolver interface {
+	LookupSRV(ctx context.Context, service, proto, name string) (string, []*net.SRV, error)
+}
+
 // Config is what Members needs.
 type Config struct {
 	// Name is this node's, unique in the cluster, 1 to 128 bytes. A name that
@@ -32,7 +37,8 @@ type Config struct {
 	// Advertise is where others reach it, "ip:port" or "ip". Default: Bind's address; for
 	// an unspecified one (0.0.0.0) this host's first private address.
 	Advertise string
-	// Join are "host:port" of other nodes; a name may resolve to many. It may contain
+	// Join are "host:port" of other nodes; a name may resolve to many. "srv://name" are
+	// the targets and ports of the name's SRV records. It may contain
 	// this node and nodes that are not there yet. Empty: others join this one.
 	Join []string
 	// Meta is what the others learn of this node. Cluster and Mixed in it are set by New.

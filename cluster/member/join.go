@@ -116,8 +116,8 @@ func shuffle(s []string) {
 func (j *joiner) resolve(ctx context.Context) (all []string, complete bool) {
 	ctx, cancel := context.WithTimeout(ctx, resolveWait)
 	defer cancel()
-	complete = true
-	for _, t := range j.joins {
+	joins, complete := j.services(ctx)
+	for _, t := range joins {
 		if t.ip.IsValid() {
 			all = append(all, t.String())
 			continue
@@ -125,9 +125,7 @@ func (j *joiner) resolve(ctx context.Context) (all []string, complete bool) {
 		ips, err := j.m.config.Resolver.LookupNetIP(ctx, "ip", t.host)
 		if err != nil {
 			complete = false
-			if ctx.Err() == nil || errors.Is(ctx.Err(), context.DeadlineExceeded) {
-				j.failed("join address does not resolve, will be tried again", t.String(), err)
-			}
+			j.unresolved(ctx, t, err)
 			continue
 		}
 		j.m.said.forget(t.String())
@@ -137,6 +135,58 @@ func (j *joiner) resolve(ctx context.Context) (all []string, complete bool) {
 		}
 	}
 	return all, complete
+}
+
+// unresolved tells of a name without addresses, unless it is this node that ends.
+func (j *joiner) unresolved(ctx context.Context, t target, err error) {
+	if ctx.Err() == nil || errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		j.failed("join address does not resolve, will be tried again", t.String(), err)
+	}
+}
+
+// services puts the targets of SRV records in the place of their names; complete is
+// whether every name has some.
+func (j *joiner) services(ctx context.Context) (joins []target, complete bool) {
+	complete = true
+	for _, t := range j.joins {
+		if !t.srv {
+			joins = append(joins, t)
+			continue
+		}
+		records, err := j.records(ctx, t.host)
+		if err != nil {
+			complete = false
+			j.unresolved(ctx, t, err)
+			continue
+		}
+		j.m.said.forget(t.String())
+		joins = append(joins, records...)
+	}
+	return joins, complete
+}
+
+// records are the targets of one name's SRV records. Who has priority does not
+// matter: all of them are nodes.
+func (j *joiner) records(ctx context.Context, name string) ([]target, error) {
+	resolver, ok := j.m.config.Resolver.(serviceResolver)
+	if !ok {
+		return nil, errors.New("the resolver knows no SRV records")
+	}
+	_, records, err := resolver.LookupSRV(ctx, "", "", name)
+	if len(records) == 0 && err != nil {
+		return nil, err
+	}
+	var all []target
+	for _, r := range records[:min(len(records), maxResolved)] {
+		host := strings.TrimSuffix(r.Target, ".")
+		if host != "" && r.Port != 0 {
+			all = append(all, target{host: host, port: r.Port})
+		}
+	}
+	if len(all) == 0 {
+		return nil, errors.New("no SRV record names a node")
+	}
+	return all, nil
 }
 
 // warnLoopback says that a name's nodes can't answer this one.
