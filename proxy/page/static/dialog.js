@@ -1,0 +1,19 @@
+// The one dialog of the page. The browser keeps the focus inside and gives it back.
+
+import { $, setText } from './dom.js';
+
+const dialog = $('dialog');
+
+$('dialog-close').addEventListener('click', () => dialog.close());
+dialog.addEventListener('close', () => $('dialog-body').replaceChildren());
+// A click beside it closes it.
+dialog.addEventListener('click', (event) => event.target === dialog && dialog.close());
+
+export function show(title, ...content) {
+  setText($('dialog-title'), title);
+  $('dialog-body').replaceChildren(...content);
+  if (!dialog.open) dialog.showModal();
+  $('dialog-title').focus();
+}
+
+export const close = () => dialog.close();
