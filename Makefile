@@ -96,3 +96,35 @@ fuzz: ## Fuzz the decoders for a minute each.
 .PHONY: e2e
 e2e: ## The Python clients, and two real vLLM engines where they can be installed.
 	OUT=$(RESULTS)/$(STAMP)-e2e.txt bash bench/e2e/run.sh
+
+# What is given to others. All times are the commit's, so that the same commit gives
+# the same bytes.
+NFPM := github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.45.2
+CYCLONEDX := github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.10.0
+RELEASE ?= bin/release
+EPOCH ?= $(or $(SOURCE_DATE_EPOCH),$(shell git log -1 --format=%ct 2>/dev/null || echo 0))
+
+.PHONY: release
+release: $(TOOLS)/nfpm $(TOOLS)/cyclonedx-gomod ## Make archives, Debian packages, bills of materials and checksums in bin/release.
+	$(GO) -C .deploy/release run . -root "$(CURDIR)" -tools "$(TOOLS)" -out "$(abspath $(RELEASE))" -version "$(VERSION)" -epoch "$(EPOCH)"
+
+$(TOOLS)/nfpm:
+	GOBIN=$(TOOLS) $(GO) install $(NFPM)
+
+$(TOOLS)/cyclonedx-gomod:
+	GOBIN=$(TOOLS) $(GO) install $(CYCLONEDX)
+
+.PHONY: release-check
+release-check: $(TOOLS)/nfpm $(TOOLS)/cyclonedx-gomod ## Make the last commit's release twice, in two places with nothing in common, and compare.
+	GO="$(GO)" TOOLS="$(TOOLS)" bash .deploy/release/twice.sh
+
+.PHONY: deploy-check
+deploy-check: tools ## Hold manifests, chart, compose file and unit against Kubernetes' types, each other and kvca's flags.
+	@out=$$($(TOOLS)/gofumpt -l .deploy) || exit 1; \
+	if [ -n "$$out" ]; then echo "not formatted (run gofumpt -w):"; echo "$$out"; exit 1; fi
+	cd .deploy/release && $(GO) vet . && $(GO) test .
+	cd .deploy/check && $(GO) vet . && $(GO) test .
+
+.PHONY: deploy-update
+deploy-update: ## Copy the alerting rules into the manifests and the chart.
+	cd .deploy/check && $(GO) test -run TestCopiesOfTheRulesAreCurrent . -update

@@ -1,0 +1,3 @@
+module kvca/deploy/release
+
+go 1.26
