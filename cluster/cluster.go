@@ -43,6 +43,7 @@ type Cluster struct {
 	facts    facts
 	outbox   outbox
 	index    *index // nil: none is shared
+	quotas   *quotas
 
 	// meeting is held where peers are met and forgotten: nobody is forgotten before
 	// it is leased or live. It comes before viewMu.
@@ -111,6 +112,7 @@ func newCluster(cfg Config) *Cluster {
 	}
 	c.facts = facts{c: c, known: make(map[string]uint64), drained: make(map[string]member.Fact), fleet: make(map[string]member.Fact), digests: make(map[string]uint64)}
 	c.index = newIndex(c)
+	c.quotas = newQuotas(c)
 	c.live.Store(new([]member.Member))
 	c.revise()
 	return c
@@ -278,6 +280,7 @@ func (c *Cluster) doBeat(n uint64, now time.Duration) {
 		c.tendPeer(p, now)
 	}
 	c.mature(now)
+	c.quotas.beat(n, now)
 	if n%4 == 0 {
 		c.compare(now)
 		c.forgetGone()
@@ -291,6 +294,7 @@ func (c *Cluster) doBeat(n uint64, now time.Duration) {
 func (c *Cluster) tendPeer(p *peer, now time.Duration) {
 	if p.leaseOver(now) {
 		c.cfg.Ledger.Drop(p.holder)
+		c.quotas.drop(p)
 		c.metrics.leases.Inc()
 		if c.isLive(p.name) {
 			c.log.Warn("a node is silent: its load is given back", "peer", p.name, "lease", lease)
@@ -312,6 +316,7 @@ func (c *Cluster) tendPeer(p *peer, now time.Duration) {
 	p.mu.Unlock()
 	if due {
 		c.tellHeldSet(p, now)
+		c.quotas.tellHeld(p, now)
 	}
 }
 

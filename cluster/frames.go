@@ -59,6 +59,8 @@ func (c *Cluster) linkUp(l peerLink) {
 	p.subtotals = true // all are told at the next tick, in order with the changes
 	p.mu.Unlock()
 	c.tellHeldSet(p, c.cfg.Now())
+	p.quotaDue.Store(true)
+	c.quotas.tellHeld(p, c.cfg.Now())
 	c.fleetDue()
 	c.index.linkUp(p)
 	c.startWorkers(p)
@@ -84,6 +86,7 @@ func (c *Cluster) renew(p *peer, l peerLink) {
 	if p.boot != l.Boot() {
 		if p.leased {
 			c.cfg.Ledger.Drop(p.holder)
+			c.quotas.drop(p)
 		}
 		p.boot = l.Boot()
 	}
@@ -102,6 +105,7 @@ func (c *Cluster) linkDown(l peerLink) {
 	c.linked.Add(-1)
 	p.out.dirty.Store(true)
 	p.calls.abandon()
+	c.quotas.abandon(p)
 	c.index.linkDown(p)
 }
 
@@ -140,6 +144,12 @@ func (c *Cluster) frame(l peerLink, kind byte, body []byte) {
 		c.put(p, &p.inbox, kind, body)
 	case wire.Page, wire.PageEnd, wire.Roster, wire.Facts:
 		c.put(p, &p.inbox, kind, body)
+	case wire.QuotaAsk:
+		c.quotas.hearAsk(p, l, &r)
+	case wire.QuotaGrant:
+		c.quotas.hearGrant(p, &r)
+	case wire.QuotaHeld:
+		c.quotas.hearHeld(p, &r)
 	case wire.KVOffer, wire.KVWant, wire.KVPart, wire.KVAck:
 		c.index.hear(p, kind, body)
 	default:

@@ -51,6 +51,7 @@ func (c *Cluster) reassert(v *view, now time.Duration) {
 			p.mu.Lock()
 			p.heldDue = now + time.Duration(c.cfg.Rand()%uint64(reassertJitter))
 			p.told = true // whatever was told before, an empty set is news
+			p.quotaDue.Store(true)
 			p.mu.Unlock()
 		}
 	}

@@ -31,11 +31,17 @@ type peer struct {
 
 	calls    calls
 	patience patience
-	changes  changes
-	out      sending
-	in       receiving
-	pull     pull
-	credits  credit
+	// quotaPatience is that with questions about limits, which an older node does not
+	// know; quotaDue says that it is to be told what is held of its keys, even if
+	// that is nothing, and quotaTold what it told of its own.
+	quotaPatience patience
+	quotaDue      atomic.Bool
+	quotaTold     told
+	changes       changes
+	out           sending
+	in            receiving
+	pull          pull
+	credits       credit
 
 	// inbox takes what is applied in order, questions what is answered at
 	// length, both off the link's reader.

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"kvca/cluster/link"
@@ -22,6 +23,11 @@ type view struct {
 	peers []*peer
 	// ownerOf is the place of a slot's owner.
 	ownerOf []uint8
+	// term numbers the sets of names that this node has seen, since is when this one
+	// came, and sum tells sets apart on all nodes.
+	term  uint64
+	since time.Duration
+	sum   uint64
 }
 
 // alone is whether there is nobody to ask.
@@ -59,6 +65,7 @@ func (c *Cluster) revise() {
 		}
 	}
 	now := c.cfg.Now()
+	v.date(old, now)
 	for _, e := range c.backends.all() {
 		for int(e.slot) >= len(v.ownerOf) {
 			v.ownerOf = append(v.ownerOf, uint8(v.self))
@@ -71,6 +78,18 @@ func (c *Cluster) revise() {
 	c.metrics.owned.Set(float64(c.countOwned(v)))
 	if old == nil || !slices.Equal(old.names, v.names) {
 		c.reassert(v, now)
+	}
+}
+
+// date says since when the view has these names.
+func (v *view) date(old *view, now time.Duration) {
+	if old != nil && slices.Equal(old.names, v.names) {
+		v.term, v.since, v.sum = old.term, old.since, old.sum
+		return
+	}
+	v.term, v.since, v.sum = 1, now, ring.Key(strings.Join(v.names, "\x00"))
+	if old != nil {
+		v.term = old.term + 1
 	}
 }
 

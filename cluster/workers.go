@@ -69,6 +69,7 @@ func (c *Cluster) forgetGone() {
 		c.workers.end(p)
 		c.peers.forget(p)
 		c.cfg.Ledger.Drop(p.holder)
+		c.quotas.drop(p)
 		c.metrics.divergence.DeleteLabelValues(p.name)
 		freed = true
 	}

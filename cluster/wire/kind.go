@@ -45,4 +45,10 @@ const (
 	// AgentPart tells a node what an engine holds in the engine's words; KVAck
 	// answers it.
 	AgentPart
+	// QuotaAsk asks the owner of a key for a part of its limit.
+	QuotaAsk
+	// QuotaGrant answers QuotaAsk, or tells a holder that slots are scarce.
+	QuotaGrant
+	// QuotaHeld tells an owner what the sender has of its keys.
+	QuotaHeld
 )

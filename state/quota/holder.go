@@ -41,7 +41,7 @@ type Holder struct {
 	// Until shut the owner is not asked: it would refuse, for lack of why, until opens.
 	shut, opens time.Duration
 	why         Why
-	scarce time.Duration // until then free slots are given back at once
+	scarce      time.Duration // until then free slots are given back at once
 }
 
 // Ask is a question to the owner of a key.
@@ -134,9 +134,10 @@ func (h *Holder) lacks(tokens int64) (a Amount) {
 	return a
 }
 
-// Refused is the owner's refusal while it stands.
-func (h *Holder) Refused(now time.Duration) (v Verdict, ok bool) {
-	if now >= h.shut {
+// Refused is the owner's refusal of a request of so many tokens, while it stands and
+// what was short is what the request lacks.
+func (h *Holder) Refused(now time.Duration, tokens int64) (v Verdict, ok bool) {
+	if now >= h.shut || !h.lacks(tokens).has(h.why) {
 		return v, false
 	}
 	return Verdict{Why: h.why, RetryAfter: h.opens - now}, true

@@ -109,6 +109,17 @@ type Amount struct {
 	Slots            int
 }
 
+// has is whether it has any of that.
+func (a Amount) has(w Why) bool {
+	switch w {
+	case Requests:
+		return a.Requests > 0
+	case Tokens:
+		return a.Tokens > 0
+	}
+	return w == Concurrency && a.Slots > 0
+}
+
 // clean cuts an amount to what one node can need.
 func (a Amount) clean() Amount {
 	return Amount{

@@ -106,7 +106,7 @@ func (o *Owner) fill(now time.Duration) {
 // the others leave, or nothing.
 func (o *Owner) Grant(now time.Duration, holder uint8, a *Ask) Grant {
 	o.adopt(now, holder, a.Limit)
-	need, want := a.Need.clean(), a.Want.clean()
+	need, want := o.limited(a.Need), o.limited(a.Want)
 	c := o.claim(holder)
 	c.slots, c.seq, c.last, c.told = min(max(a.Held, 0), MaxSlots), a.Seq, 0, now
 	g := Grant{Seq: a.Seq, Limit: o.limit}
@@ -126,14 +126,31 @@ func (o *Owner) Grant(now time.Duration, holder uint8, a *Ask) Grant {
 		}
 		return o.flag(g, c)
 	}
-	o.give(now, c, &g, need, o.part(now, c, there, need, want, waiting))
-	if want.Requests > g.Given.Requests || want.Tokens > g.Given.Tokens {
-		g.Retry, g.Why = pace, Requests
-		if want.Requests <= g.Given.Requests {
-			g.Why = Tokens
-		}
+	o.give(now, c, &g, need, o.part(now, c, there, want, waiting))
+	switch {
+	case want.Requests > g.Given.Requests:
+		g.Why, g.Retry = Requests, pace
+	case want.Tokens > g.Given.Tokens:
+		g.Why, g.Retry = Tokens, pace
+	case want.Slots > g.Given.Slots:
+		g.Why, g.Retry = Concurrency, slotRetry
 	}
 	return o.flag(g, c)
+}
+
+// limited is an amount of what the owner limits: the asker may have other limits.
+func (o *Owner) limited(a Amount) Amount {
+	a = a.clean()
+	if o.limit.Requests <= 0 {
+		a.Requests = 0
+	}
+	if o.limit.Tokens <= 0 {
+		a.Tokens = 0
+	}
+	if o.limit.Concurrent <= 0 {
+		a.Slots = 0
+	}
+	return a
 }
 
 // there is what could be given.
@@ -157,15 +174,14 @@ func (o *Owner) free() int {
 // while there are any: a request that costs more than there is puts the key in debt,
 // or a long prompt would wait for ever behind short ones.
 func (o *Owner) short(there, need Amount) (why Why, retry time.Duration) {
-	l := &o.limit
-	if l.Concurrent > 0 && need.Slots > there.Slots {
+	if need.Slots > there.Slots {
 		why = Concurrency
 	}
-	if l.Tokens > 0 && need.Tokens > 0 && there.Tokens < 1 {
-		why, retry = Tokens, o.tokens.until(1, l.Tokens)
+	if need.Tokens > 0 && there.Tokens < 1 {
+		why, retry = Tokens, o.tokens.until(1, o.limit.Tokens)
 	}
-	if l.Requests > 0 && need.Requests > there.Requests {
-		if wait := o.requests.until(float64(need.Requests), l.Requests); wait >= retry {
+	if need.Requests > there.Requests {
+		if wait := o.requests.until(float64(need.Requests), o.limit.Requests); wait >= retry {
 			why, retry = Requests, wait
 		}
 	}
@@ -174,18 +190,15 @@ func (o *Owner) short(there, need Amount) (why Why, retry time.Duration) {
 
 // part is how much of what is there the holder may have: its part where others were
 // refused or there is little, else what it wants.
-func (o *Owner) part(now time.Duration, c *claim, there, need, want Amount, waiting int) Amount {
+func (o *Owner) part(now time.Duration, c *claim, there, want Amount, waiting int) Amount {
 	sharers := int64(o.sharers(now, c))
 	l := &o.limit
-	a := Amount{Requests: there.Requests, Tokens: max(there.Tokens, 0), Slots: need.Slots}
+	a := Amount{Requests: there.Requests, Tokens: max(there.Tokens, 0), Slots: there.Slots / (waiting + 1)}
 	if waiting > 0 || a.Requests < int64(l.room(l.Requests)/2) {
 		a.Requests /= sharers
 	}
 	if waiting > 0 || a.Tokens < int64(l.room(l.Tokens)/2) {
 		a.Tokens /= sharers
-	}
-	if !o.scarceSlots(there.Slots) {
-		a.Slots += there.Slots / 8
 	}
 	return Amount{Requests: min(want.Requests, a.Requests), Tokens: min(want.Tokens, a.Tokens), Slots: min(want.Slots, a.Slots)}
 }
@@ -193,21 +206,12 @@ func (o *Owner) part(now time.Duration, c *claim, there, need, want Amount, wait
 // give books what is given: the part, and at least the need.
 func (o *Owner) give(now time.Duration, c *claim, g *Grant, need, part Amount) {
 	l := &o.limit
-	if l.Requests > 0 {
-		g.Given.Requests = max(need.Requests, part.Requests)
-		o.requests.take(float64(g.Given.Requests), l.Requests, l.room(l.Requests))
-	}
-	if l.Tokens > 0 {
-		g.Given.Tokens = max(need.Tokens, part.Tokens)
-		o.tokens.take(float64(g.Given.Tokens), l.Tokens, l.room(l.Tokens))
-	}
-	if l.Concurrent > 0 {
-		g.Given.Slots = max(need.Slots, part.Slots)
-		c.slots += g.Given.Slots
-		c.last = g.Given.Slots
-		if o.learning {
-			o.leeway = max(o.leeway-g.Given.Slots, 0)
-		}
+	g.Given = Amount{Requests: max(need.Requests, part.Requests), Tokens: max(need.Tokens, part.Tokens), Slots: max(need.Slots, part.Slots)}
+	o.requests.take(float64(g.Given.Requests), l.Requests, l.room(l.Requests))
+	o.tokens.take(float64(g.Given.Tokens), l.Tokens, l.room(l.Tokens))
+	c.slots, c.last = c.slots+g.Given.Slots, g.Given.Slots
+	if o.learning {
+		o.leeway = max(o.leeway-g.Given.Slots, 0)
 	}
 	o.given.add(now, float64(g.Given.Requests))
 	o.givenTokens.add(now, float64(g.Given.Tokens))

@@ -99,7 +99,7 @@ func (s *sim) turn(i int) {
 	waiting := n.pending[:0]
 	for _, p := range n.pending {
 		if !s.try(i, p) && s.now < p.until {
-			if _, refused := n.hold.Refused(s.now); !refused {
+			if _, refused := n.hold.Refused(s.now, p.tokens); !refused {
 				waiting = append(waiting, p)
 			}
 		}
@@ -127,7 +127,7 @@ func (s *sim) giveBack(i int) {
 func (s *sim) try(i int, p pending) bool {
 	n := s.nodes[i]
 	if !n.hold.Take(s.now, p.tokens) {
-		if _, refused := n.hold.Refused(s.now); refused || n.hold.Asking() {
+		if _, refused := n.hold.Refused(s.now, p.tokens); refused || n.hold.Asking() {
 			return false
 		}
 		s.ask(i, p.tokens)
