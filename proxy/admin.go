@@ -26,6 +26,8 @@ type AdminConfig struct {
 	Ledger *ledger.Ledger
 	// Gatherer gives the metrics.
 	Gatherer prometheus.Gatherer
+	// Awaits is whether the node still looks for its first backends; nil for no.
+	Awaits func() bool
 	// Draining is whether the node is on its way out: it then reports not ready.
 	Draining func() bool
 	// Cluster is the cluster that the node is in; nil for a node that is alone.
@@ -78,7 +80,7 @@ func (a *admin) healthz(w http.ResponseWriter, _ *http.Request) { io.WriteString
 
 // ready is for a load balancer: this node may be sent requests.
 func (a *admin) ready() bool {
-	return a.Proxy.Ready() && (a.Draining == nil || !a.Draining()) && a.Cluster.Ready()
+	return a.Proxy.Ready() && (a.Awaits == nil || !a.Awaits()) && (a.Draining == nil || !a.Draining()) && a.Cluster.Ready()
 }
 
 func (a *admin) readyz(w http.ResponseWriter, _ *http.Request) {

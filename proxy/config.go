@@ -69,6 +69,8 @@ type Config struct {
 	TrustedProxies []netip.Prefix
 	// Tenants knows clients by their keys; nil serves everyone.
 	Tenants Tenants
+	// Limiter holds tenants to their limits; nil: they have none.
+	Limiter *tenant.Limiter
 	// Steering is what is done with fields that steer engines.
 	Steering Steering
 	// MaxActive is how many requests a backend of weight 1 should have at the same
@@ -103,7 +105,7 @@ func DefaultConfig() Config {
 		MaxBodyBytes: 32 << 20, BodyBudget: 1 << 30,
 		UploadIdle: 10 * time.Second, UploadLimit: 5 * time.Minute, WriteIdle: time.Minute,
 		Attempts: 3, MaxSockets: 1024, SocketIdle: 10 * time.Minute,
-		Logger:   slog.Default(),
+		Logger: slog.Default(),
 	}
 }
 
@@ -138,7 +140,7 @@ func (c *Config) Validate() error {
 		}
 	}
 	if c.MaxSockets < 0 || c.SocketIdle <= 0 {
-		fault("max_sockets %d must not be negative and socket_idle %v must be above zero", c.MaxSockets, c.SocketIdle)
+		fault("max_websockets %d must not be negative and websocket_idle %v must be above zero", c.MaxSockets, c.SocketIdle)
 	}
 	faults = append(faults, c.fallbackFaults(), c.originFaults())
 	for _, path := range c.Paths {

@@ -43,6 +43,7 @@ type exchange struct {
 	rewritten string
 
 	tenant  *tenant.Tenant // whose key it had, nil where there are no tenants
+	permit  tenant.Permit  // of the tenant's limits
 	trusted bool           // it may steer engines and set its own priority
 	span    record.Span    // nil without traces
 
@@ -94,7 +95,7 @@ func (x *exchange) handle() error {
 	if x.endpoint.local != nil {
 		return x.endpoint.local(x)
 	}
-	for _, station := range []func() error{x.read, x.steer, x.identify, x.forward} {
+	for _, station := range []func() error{x.read, x.steer, x.identify, x.admit, x.forward} {
 		if err := station(); err != nil {
 			return err
 		}
@@ -175,6 +176,7 @@ func (x *exchange) end() {
 		x.ticket.Close()
 	}
 	x.freed()
+	x.permit.Close()
 	if fault != nil {
 		x.panicked(fault)
 	}

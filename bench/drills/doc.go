@@ -1,6 +1,6 @@
 // Package drills does to a running cluster what happens to clusters, under load,
-// and measures what clients and the remaining nodes notice of it: Kill, Stop and
-// Partition.
+// and measures what clients and the remaining nodes notice of it: Kill, Stop,
+// Partition, and Rolling for what operators do on purpose.
 //
 // Load is of two kinds. Short requests at a fixed rate show whether clients are
 // failed or delayed; streams that are held open are a load that stands still, so

@@ -18,6 +18,8 @@ import (
 type Config struct {
 	// Host is the address that they listen on.
 	Host string
+	// Port is the first one's, the others have those behind it; 0 for any.
+	Port int
 	// Backends is how many there are.
 	Backends int
 	// Model is the one model they serve.
@@ -43,6 +45,9 @@ func (c Config) Validate() error {
 	if c.Backends < 1 || c.Backends > 1024 {
 		faults = append(faults, fmt.Errorf("backends is %d, want 1 to 1024", c.Backends))
 	}
+	if c.Port < 0 || c.Port+c.Backends > 1<<16 {
+		faults = append(faults, fmt.Errorf("port is %d, want 0, or %d ports from there on", c.Port, c.Backends))
+	}
 	if c.Model == "" {
 		faults = append(faults, errors.New("model is empty, want a name"))
 	}
@@ -64,7 +69,7 @@ type Fleet struct {
 	running  sync.WaitGroup
 }
 
-// Start listens on ephemeral ports.
+// Start listens.
 func Start(cfg Config) (*Fleet, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("configure fake backends: %w", err)
@@ -79,7 +84,11 @@ func Start(cfg Config) (*Fleet, error) {
 }
 
 func (f *Fleet) add(cfg Config, index int) error {
-	l, err := net.Listen("tcp", net.JoinHostPort(cfg.Host, "0"))
+	port := 0
+	if cfg.Port > 0 {
+		port = cfg.Port + index
+	}
+	l, err := net.Listen("tcp", net.JoinHostPort(cfg.Host, strconv.Itoa(port)))
 	if err != nil {
 		return fmt.Errorf("listen for fake backend %d: %w", index, err)
 	}

@@ -72,6 +72,13 @@ func (r *Running) Explain(ctx context.Context, body []byte) (d Explained, err er
 	return d, nil
 }
 
+// DrainBackend keeps new requests from a backend of kvca's, or ends that.
+func (r *Running) DrainBackend(ctx context.Context, id string, on bool) error {
+	what := map[bool]string{true: "/drain", false: "/undrain"}[on]
+	_, err := r.ask(ctx, http.MethodPost, "/backends/"+id+what, nil)
+	return err
+}
+
 // Explained is what is used of a decision.
 type Explained struct {
 	Backend       string `json:"backend"`
@@ -101,7 +108,7 @@ func (r *Running) ask(ctx context.Context, method, path string, body io.Reader) 
 	if err != nil {
 		return nil, fmt.Errorf("ask %s for %s: %w", r.Name, path, err)
 	}
-	if resp.StatusCode != http.StatusOK {
+	if resp.StatusCode/100 != 2 {
 		return nil, fmt.Errorf("ask %s for %s: status %d: %.200s", r.Name, path, resp.StatusCode, text)
 	}
 	return text, nil

@@ -52,15 +52,15 @@ func number(at []byte, n int64) {
 	}
 }
 
-func distinctBody(model string, n int, seed uint64) []byte {
+func distinctBody(model string, stream bool, n int, seed uint64) []byte {
 	r := rand.New(rand.NewPCG(seed, 1))
 	run := strconv.FormatUint(seed, 36) + " "
-	return body(model, false, []string{message("user", serial+run+Text(r, max(n-160, 1)))})
+	return body(model, stream, []string{message("user", serial+run+Text(r, max(n-160, 1)))})
 }
 
 // DistinctBody is the body of the k-th request of Distinct, from 1.
 func DistinctBody(model string, n int, k int64, seed uint64) []byte {
-	b := distinctBody(model, n, seed)
+	b := distinctBody(model, false, n, seed)
 	number(b[bytes.Index(b, []byte(serial))+len("prompt "):], k)
 	return b
 }
@@ -74,12 +74,17 @@ func FollowUp(body []byte, answer, question string) []byte {
 // Distinct sends count prompts of about n bytes of which no two are the same.
 // seed tells one run from another: prompts of different seeds differ too.
 func Distinct(model string, n int, count int64, seed uint64) Requests {
-	return numbered(distinctBody(model, n, seed), count)
+	return numbered(distinctBody(model, false, n, seed), count)
+}
+
+// DistinctStreams is Distinct with streamed answers.
+func DistinctStreams(model string, n int, count int64, seed uint64) Requests {
+	return numbered(distinctBody(model, true, n, seed), count)
 }
 
 // FollowUps sends a follow-up of each prompt that Distinct sends.
 func FollowUps(model string, n int, count int64, seed uint64) Requests {
-	return numbered(FollowUp(distinctBody(model, n, seed), "An answer.", "And then?"), count)
+	return numbered(FollowUp(distinctBody(model, false, n, seed), "An answer.", "And then?"), count)
 }
 
 // numbered sends a body again and again, with another number each time.

@@ -65,6 +65,24 @@ func (n *Node) Kill() {
 	n.Child.Kill()
 }
 
+// Drain asks the process to end, as an operator does, and returns the time until it
+// has.
+func (n *Node) Drain(ctx context.Context, limit time.Duration) (time.Duration, error) {
+	began := time.Now()
+	n.down = true
+	if err := n.Signal(syscall.SIGTERM); err != nil {
+		return 0, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	select {
+	case <-n.Exited():
+		return time.Since(began), nil
+	case <-ctx.Done():
+		return 0, fmt.Errorf("drain %s: it has not ended within %v", n.Place.Name, limit)
+	}
+}
+
 // Stop stops the process where it is; its connections stay open.
 func (n *Node) Stop() error {
 	n.down = true

@@ -17,6 +17,7 @@
 //	go run ./bench/run owner-calls    time of a call to an owner
 //	go run ./bench/run drills         a node is killed, one is stopped, under load
 //	go run ./bench/run partition      a cluster in network namespaces is parted
+//	go run ./bench/run rolling        nodes and backends are restarted one by one under load
 //	go run ./bench/run study          policies, traces, loads and nodes in virtual time
 //	go run ./bench/run world          the simulator and real processes with the same workload
 //	go run ./bench/run peers-install  installs the peers that are Python packages
@@ -60,6 +61,7 @@ var commands = map[string]func(ctx context.Context, args []string) error{
 	"owner-calls":   runOwnerCalls,
 	"drills":        runDrills,
 	"partition":     runPartition,
+	"rolling":       runRolling,
 	"study":         runStudy,
 	"world":         runWorld,
 	"peers-install": runPeersInstall,

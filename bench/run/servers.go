@@ -20,6 +20,7 @@ func runFake(ctx context.Context, args []string) error {
 	cfg := fake.DefaultConfig()
 	f := flag.NewFlagSet("fake", flag.ContinueOnError)
 	f.StringVar(&cfg.Host, "host", cfg.Host, "address that they listen on")
+	f.IntVar(&cfg.Port, "port", cfg.Port, "the first one's port, 0 for any")
 	f.IntVar(&cfg.Backends, "backends", cfg.Backends, "how many backends, each on a port of its own")
 	f.StringVar(&cfg.Model, "model", cfg.Model, "the model they serve")
 	f.DurationVar(&cfg.Delay, "delay", cfg.Delay, "time until an answer begins")

@@ -140,7 +140,7 @@ func (s *settings) learns() bool {
 	if s.cluster.learn != nil {
 		return *s.cluster.learn
 	}
-	return len(s.backends) == 0 && s.simulate == 0
+	return len(s.backends) == 0 && s.simulate == 0 && len(s.front.discover) == 0
 }
 
 // finish checks what follows from several settings. Its faults are keyed.

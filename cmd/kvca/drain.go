@@ -31,16 +31,46 @@ func (n *node) drain(failed <-chan error) {
 		case <-failed: // nobody is served any more
 		}
 	}
-	if err := shutdown(n.client, s.drainTimeout); err != nil {
-		n.log.Warn("requests cut", "in_flight", n.proxy.InFlight(), "timeout", s.drainTimeout)
+	end := time.Now().Add(s.drainTimeout)
+	err := shutdown(n.client, s.drainTimeout)
+	if err == nil { // it knows nothing of WebSockets
+		n.visitors.wait(time.Until(end))
+	}
+	if cut := n.proxy.InFlight(); err != nil || cut > 0 {
+		n.log.Warn("requests cut", "in_flight", cut, "timeout", s.drainTimeout)
 		n.client.Close()
+		n.proxy.CutSockets()
 		n.visitors.wait(handlerGrace)
 	}
 	if n.peers != nil {
 		n.peers.leave()
 	}
-	_ = shutdown(n.admin, adminGrace) // Close cuts what is left
+	_ = shutdown(n.front.of("admin").server, adminGrace) // Close cuts what is left
 	n.log.Info("drained")
+}
+
+// drainClients lets the requests on all listeners of clients end, at the same time,
+// and cuts what has not ended in time. Server.Shutdown knows nothing of WebSockets,
+// the visitors do.
+func (n *node) drainClients(limit time.Duration) {
+	end := time.Now().Add(limit)
+	var ending sync.WaitGroup
+	for _, l := range n.front.listeners {
+		if l.flag == "admin" {
+			continue
+		}
+		ending.Go(func() {
+			err := shutdown(l.server, limit)
+			if err == nil && l.visitors.wait(time.Until(end)) {
+				return
+			}
+			n.log.Warn("requests cut", "listener", l.flag, "in_flight", n.proxy.InFlight(), "timeout", limit)
+			l.server.Close()
+			n.proxy.CutSockets()
+			l.visitors.wait(handlerGrace)
+		})
+	}
+	ending.Wait()
 }
 
 func shutdown(s *http.Server, limit time.Duration) error {
@@ -78,12 +108,13 @@ func (v *visitors) leave() {
 	}
 }
 
-// wait waits until nobody is inside, at most for limit.
-func (v *visitors) wait(limit time.Duration) {
+// wait waits until nobody is inside, at most for limit, and reports whether that is
+// so.
+func (v *visitors) wait(limit time.Duration) bool {
 	v.mu.Lock()
 	if v.inside == 0 {
 		v.mu.Unlock()
-		return
+		return true
 	}
 	if v.empty == nil {
 		v.empty = make(chan struct{})
@@ -94,6 +125,8 @@ func (v *visitors) wait(limit time.Duration) {
 	defer timer.Stop()
 	select {
 	case <-empty:
+		return true
 	case <-timer.C:
+		return false
 	}
 }

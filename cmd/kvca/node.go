@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -18,8 +17,10 @@ import (
 
 	"kvca/proxy"
 	"kvca/proxy/backend"
+	"kvca/proxy/discovery"
 	"kvca/proxy/engine/prompt"
 	"kvca/proxy/engine/readers"
+	"kvca/proxy/tenant"
 	"kvca/router"
 	"kvca/state/blockmap"
 	"kvca/state/kvindex"
@@ -33,9 +34,7 @@ type node struct {
 	settings *settings
 	log      *slog.Logger
 
-	clientListener, adminListener net.Listener
-	client, admin                 *http.Server
-	visitors, adminVisitors       visitors
+	front front
 
 	metrics   *prometheus.Registry
 	locations *blockmap.Map
@@ -49,6 +48,8 @@ type node struct {
 	knowledge *proxy.Knowledge
 	reader    *readers.Reader
 	engines   []*embedded
+
+	keeper *discovery.Keeper // nil where backends are not looked for
 
 	// live are the settings in force: settings, but for what a reload has changed.
 	live    atomic.Pointer[settings]
@@ -66,7 +67,7 @@ func newNode(s *settings, log *slog.Logger) (*node, error) {
 	own := *s
 	n := &node{settings: &own, log: log, boot: uint64(time.Now().UnixNano())}
 	n.live.Store(n.settings)
-	for _, step := range []func() error{n.listen, n.openEngines, n.openState, n.openPeers, n.assemble} {
+	for _, step := range []func() error{n.openMetrics, n.openFront, n.openEngines, n.openState, n.openPeers, n.assemble} {
 		if err := step(); err != nil {
 			n.Close()
 			return nil, err
@@ -76,26 +77,18 @@ func newNode(s *settings, log *slog.Logger) (*node, error) {
 }
 
 // ClientURL is where clients reach the node.
-func (n *node) ClientURL() string { return "http://" + n.clientListener.Addr().String() }
+func (n *node) ClientURL() string { return n.front.of("listen").url() }
 
 // AdminURL is where the admin API is.
-func (n *node) AdminURL() string { return "http://" + n.adminListener.Addr().String() }
+func (n *node) AdminURL() string { return n.front.of("admin").url() }
 
-func (n *node) listen() (err error) {
-	if n.clientListener, err = listen("listen", n.settings.listen); err != nil {
-		return err
-	}
-	n.adminListener, err = listen("admin", n.settings.admin)
-	return err
-}
-
-// listen opens an address. The system's error names it already.
-func listen(flag, address string) (net.Listener, error) {
-	l, err := net.Listen("tcp", address)
-	if err != nil {
-		return nil, fmt.Errorf("open --%s: %w", flag, err)
-	}
-	return l, nil
+func (n *node) openMetrics() error {
+	n.metrics = prometheus.NewRegistry()
+	n.metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	n.reloads = promauto.With(n.metrics).NewCounterVec(prometheus.CounterOpts{
+		Name: "kvca_config_reload_total", Help: "Reloads of the configuration by result: ok, error.",
+	}, []string{"result"})
+	return nil
 }
 
 func (n *node) openEngines() error {
@@ -111,11 +104,6 @@ func (n *node) openEngines() error {
 
 // openState makes the core.
 func (n *node) openState() (err error) {
-	n.metrics = prometheus.NewRegistry()
-	n.metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	n.reloads = promauto.With(n.metrics).NewCounterVec(prometheus.CounterOpts{
-		Name: "kvca_config_reload_total", Help: "Reloads of the configuration by result: ok, error.",
-	}, []string{"result"})
 	n.loads = ledger.New()
 	if n.locations, err = blockmap.New(n.settings.blocks); err != nil {
 		return err
@@ -139,7 +127,11 @@ func (n *node) assemble() (err error) {
 	if err = n.openKnowledge(); err != nil {
 		return err
 	}
+	s.proxy.Queue = tenant.NewQueue(s.front.queue, n.metrics)
 	if n.proxy, err = proxy.New(s.proxy, n.router, n.pool); err != nil {
+		return err
+	}
+	if err = n.openDiscovery(); err != nil {
 		return err
 	}
 	if err = n.proxy.RegisterState(n.metrics, n.locations, n.loads); err != nil {
@@ -153,16 +145,44 @@ func (n *node) assemble() (err error) {
 			return err
 		}
 	}
-	n.client = proxy.NewHTTPServer(n.visitors.count(n.proxy), n.log)
-	n.admin = proxy.NewHTTPServer(n.adminVisitors.count(proxy.NewAdmin(n.adminConfig())), n.log)
+	return n.furnish()
+}
+
+// openDiscovery makes what finds backends, where there is something to look at.
+func (n *node) openDiscovery() error {
+	var sources []discovery.Source
+	for _, spec := range n.settings.front.discover {
+		source, err := discovery.Parse(spec, discovery.Options{Logger: n.log})
+		if err != nil {
+			return fmt.Errorf("--discover: %w", err)
+		}
+		sources = append(sources, source)
+	}
+	if len(sources) > 0 {
+		n.keeper = discovery.NewKeeper(n.pool, sources, n.log, n.metrics)
+		n.keeper.DrainTimeout = n.settings.drainTimeout
+	}
+	return nil
+}
+
+// furnish gives every listener what it serves.
+func (n *node) furnish() error {
+	admin, err := n.guard(proxy.NewAdmin(n.adminConfig()))
+	if err != nil {
+		return err
+	}
+	served := map[string]http.Handler{"listen": n.proxy, "admin": admin, "trusted-listen": n.proxy.Trusted()}
+	for _, l := range n.front.listeners {
+		l.handle(served[l.flag], n)
+	}
 	return nil
 }
 
 func (n *node) adminConfig() proxy.AdminConfig {
 	c := proxy.AdminConfig{
 		Proxy: n.proxy, Map: n.locations, Ledger: n.loads, Gatherer: n.metrics,
-		Sources: n.sources, Draining: n.draining.Load, Boot: bootName(n.boot),
-		Client: n.shown(n.clientListener), Admin: n.shown(n.adminListener),
+		Sources: n.sources, Awaits: n.awaits, Draining: n.draining.Load, Boot: bootName(n.boot),
+		Client: n.shown("listen"), Admin: n.shown("admin"),
 	}
 	if n.peers != nil {
 		c.Cluster = n.peers
@@ -170,12 +190,15 @@ func (n *node) adminConfig() proxy.AdminConfig {
 	return c
 }
 
+// awaits is whether it is still looked for the first backends.
+func (n *node) awaits() bool { return n.keeper != nil && !n.keeper.Ready() }
+
 // bootName is how people see the number of a process's run.
 func bootName(boot uint64) string { return strconv.FormatUint(boot, 10) }
 
 // shown is a listener's address as others may use it, as far as is known.
-func (n *node) shown(l net.Listener) string {
-	address := l.Addr().String()
+func (n *node) shown(flag string) string {
+	address := n.front.of(flag).Addr().String()
 	host := n.settings.cluster.advertise
 	if _, port, err := net.SplitHostPort(address); err == nil && host != "" && isUnspecified(address) {
 		return net.JoinHostPort(host, port)
@@ -200,12 +223,19 @@ func (n *node) Run(ctx context.Context) error {
 	work.Go(func() { n.router.Run(background) })
 	work.Go(func() { n.know(background) })
 	work.Go(func() { n.follow(background) })
-	failed := make(chan error, 3)
+	if n.keeper != nil {
+		work.Go(func() { n.keeper.Run(background) })
+	}
+	for _, follow := range n.front.follows {
+		work.Go(func() { follow(background) })
+	}
+	failed := make(chan error, 1+len(n.front.listeners))
 	if n.peers != nil {
 		work.Go(func() { failed <- n.peers.run(background) })
 	}
-	work.Go(func() { failed <- serveHTTP("admin", n.admin, n.adminListener) })
-	work.Go(func() { failed <- serveHTTP("listen", n.client, n.clientListener) })
+	for _, l := range n.front.listeners {
+		work.Go(func() { failed <- l.serve() })
+	}
 	n.log.Info("serving", "clients", n.ClientURL(), "admin", n.AdminURL(), "node", n.settings.proxy.Node,
 		"cluster", n.settings.proxy.Cluster, "gossip", n.gossip(), "backends", len(n.pool.All()), "version", n.settings.proxy.Version)
 	select {
@@ -228,15 +258,8 @@ func (n *node) addBackends() error {
 			return err
 		}
 	}
-	if len(list) == 0 && !(n.peers != nil && n.settings.learns()) {
-		n.log.Warn("no backends: add some with --backend, with --simulate, or by POST " + n.AdminURL() + "/backends")
-	}
-	return nil
-}
-
-func serveHTTP(flag string, s *http.Server, l net.Listener) error {
-	if err := s.Serve(proxy.Patient(l)); !errors.Is(err, http.ErrServerClosed) {
-		return fmt.Errorf("serve --%s: %w", flag, err)
+	if len(list) == 0 && n.keeper == nil && !(n.peers != nil && n.settings.learns()) {
+		n.log.Warn("no backends: add some with --backend, --discover or --simulate, or by POST " + n.AdminURL() + "/backends")
 	}
 	return nil
 }
@@ -245,18 +268,15 @@ func serveHTTP(flag string, s *http.Server, l net.Listener) error {
 // by itself.
 func (n *node) Close() {
 	n.close.Do(func() {
-		for _, s := range []*http.Server{n.client, n.admin} {
-			if s != nil {
-				s.Close() // what it may fail with is a listener that is closed
-			}
+		for _, l := range n.front.listeners {
+			l.close()
 		}
-		for _, l := range []net.Listener{n.clientListener, n.adminListener} {
-			if l != nil {
-				l.Close()
-			}
+		if n.proxy != nil {
+			n.proxy.CutSockets()
 		}
-		n.visitors.wait(handlerGrace)
-		n.adminVisitors.wait(handlerGrace)
+		for _, l := range n.front.listeners {
+			l.visitors.wait(handlerGrace)
+		}
 		if n.prompts != nil {
 			n.prompts.Close()
 		}

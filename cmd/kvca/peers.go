@@ -62,7 +62,7 @@ func (n *node) openPeers() error {
 		Gossip: c.gossip, Link: l, Advertise: c.advertise, Join: c.join,
 		MixedBlockSizes: c.mixedBlockSizes, LearnBackends: s.learns(), OwnerBudget: c.ownerBudget,
 		Settings: s.shared(),
-		Client:   n.shown(n.clientListener), Admin: n.shown(n.adminListener),
+		Client:   n.shown("listen"), Admin: n.shown("admin"),
 		Keys: keys, TLS: tls, Ledger: n.loads, Map: n.locations, Index: n.index, Named: s.index.hashesOf, Agents: agents, Fleet: p.fleet,
 		Logger: n.log, Registerer: n.metrics, Now: s.router.Now, Rand: s.router.Rand,
 	})

@@ -117,7 +117,8 @@ func (n *node) apply(next *settings) error {
 	if err := n.checkBackends(was.backends, next.backends); err != nil {
 		return err
 	}
-	next.proxy.Tenants, next.proxy.Observers, next.proxy.Tracer = was.proxy.Tenants, was.proxy.Observers, was.proxy.Tracer
+	next.proxy.Tenants, next.proxy.Queue = was.proxy.Tenants, was.proxy.Queue
+	next.proxy.Observers, next.proxy.Tracer = was.proxy.Observers, was.proxy.Tracer
 	if err := n.proxy.Reconfigure(next.proxy); err != nil {
 		return err
 	}
@@ -184,7 +185,7 @@ func (n *node) warnOf(err error) {
 // follow reloads when a signal says so and when the file has changed, until ctx
 // ends.
 func (n *node) follow(ctx context.Context) {
-	if n.settings.again == nil {
+	if n.settings.again == nil { // inside another program
 		return
 	}
 	signals := make(chan os.Signal, 1)
@@ -199,6 +200,9 @@ func (n *node) follow(ctx context.Context) {
 			return
 		case <-signals:
 			seen = stampOf(n.settings.file)
+			for _, read := range n.front.reloads {
+				read() // it has logged what is wrong, and stays as it was
+			}
 			n.reloadLogged("signal")
 		case <-tick.C:
 			if now := stampOf(n.settings.file); now != seen {

@@ -27,6 +27,7 @@ type settings struct {
 	backends      []backend.Config
 	cluster       clusterSettings
 	index         indexSettings
+	front         frontSettings
 
 	// hashKey is the key that a file gave, nil to derive it from the cluster's
 	// name.
@@ -89,6 +90,7 @@ func (s *settings) finish() []error {
 		faults = append(faults, leaves(err)...)
 	}
 	faults = append(faults, s.cluster.finish()...)
+	faults = append(faults, s.front.finish(s)...)
 	faults = append(faults, s.index.finish(s.backends)...)
 	if s.simulateEvents && s.simulate == 0 {
 		faults = append(faults, errors.New("simulate_events: there is no simulated backend to publish any: want --simulate too"))

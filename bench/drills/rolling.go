@@ -1,0 +1,204 @@
+package drills
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"kvca/bench/gateway"
+	"kvca/bench/load"
+	"kvca/bench/nodes"
+	"kvca/bench/process"
+)
+
+// Rolled is what was seen of a rolling restart.
+type Rolled struct {
+	// Result is what clients saw, over all of it.
+	*load.Result
+	// Drain is the longest that a node took to end, Ready to be ready again.
+	Drain, Ready time.Duration
+	// BackendDrain is the longest that a backend took to have no request left, Back
+	// from its start until every node found it healthy.
+	BackendDrain, Back time.Duration
+}
+
+// readyEvery is how often the load balancer asks; nodes wait longer than that
+// between not being ready and refusing connections.
+const readyEvery = 100 * time.Millisecond
+
+// Engine is one backend in a process of its own, that can be started again.
+type Engine struct {
+	ID    string
+	Start func(ctx context.Context) (*process.Child, error)
+	child *process.Child
+}
+
+// Run starts the engine, for the first time or again.
+func (e *Engine) Run(ctx context.Context) (err error) {
+	if e.child, err = e.Start(ctx); err != nil {
+		return fmt.Errorf("start backend %s: %w", e.ID, err)
+	}
+	return nil
+}
+
+// Close ends the engine.
+func (e *Engine) Close() {
+	if e.child != nil {
+		e.child.Close()
+	}
+}
+
+// Rolling restarts every node and then every backend, one by one and as an operator
+// would, while clients behind a load balancer send rate requests a second, half of
+// them streams.
+func (r *Rig) Rolling(ctx context.Context, engines []*Engine, rate float64) (*Rolled, error) {
+	rolled := &Rolled{}
+	balancer := watchReady(ctx, r.Cluster.Nodes)
+	defer balancer.close()
+	loadCtx, stop := context.WithCancel(ctx)
+	done := make(chan *load.Result, 1)
+	r.Seed += 2
+	clients := load.Balanced{
+		Ready: balancer.ready, Connections: 64, Rate: rate, Timeout: requestTime,
+		Requests: load.Mixed(load.Distinct(r.Model, promptBytes, 1<<40, r.Seed-1), load.DistinctStreams(r.Model, promptBytes, 1<<40, r.Seed)),
+	}
+	go func() { done <- clients.Run(loadCtx) }()
+	err := sleep(ctx, settle)
+	for _, n := range r.Cluster.Nodes {
+		if err == nil {
+			err = r.rollNode(ctx, n, rolled)
+		}
+	}
+	for _, e := range engines {
+		if err == nil {
+			err = r.rollBackend(ctx, e, rolled)
+		}
+	}
+	if err == nil {
+		err = sleep(ctx, settle)
+	}
+	stop()
+	rolled.Result = <-done
+	if err != nil {
+		return rolled, err
+	}
+	_, err = r.await(ctx, "no load is left", func(ctx context.Context) error { return nodes.AtRest(ctx, r.Cluster.Nodes) })
+	return rolled, err
+}
+
+func (r *Rig) rollNode(ctx context.Context, n *nodes.Node, rolled *Rolled) error {
+	took, err := n.Drain(ctx, r.Limit)
+	if err != nil {
+		return err
+	}
+	rolled.Drain = max(rolled.Drain, took)
+	if took, err = n.Restart(ctx, r.Limit); err != nil {
+		return fmt.Errorf("start %s again: %w", n.Place.Name, err)
+	}
+	rolled.Ready = max(rolled.Ready, took)
+	_, err = r.await(ctx, "the cluster is whole", r.whole(r.Cluster.Nodes))
+	return err
+}
+
+func (r *Rig) rollBackend(ctx context.Context, e *Engine, rolled *Rolled) error {
+	n := r.Cluster.Nodes[0]
+	if err := n.DrainBackend(ctx, e.ID, true); err != nil {
+		return err
+	}
+	took, err := r.await(ctx, "no node has a request on "+e.ID, r.each(func(b gateway.Backend) error {
+		if b.ID == e.ID && (b.Health != "draining" || b.Active > 0) {
+			return fmt.Errorf("%s is %s with %d active", b.ID, b.Health, b.Active)
+		}
+		return nil
+	}))
+	if err != nil {
+		return err
+	}
+	rolled.BackendDrain = max(rolled.BackendDrain, took)
+	e.Close()
+	if err := e.Run(ctx); err != nil {
+		return err
+	}
+	if err := n.DrainBackend(ctx, e.ID, false); err != nil {
+		return err
+	}
+	took, err = r.await(ctx, e.ID+" is healthy", r.each(func(b gateway.Backend) error {
+		if b.ID == e.ID && b.Health != "healthy" {
+			return fmt.Errorf("%s is %s", b.ID, b.Health)
+		}
+		return nil
+	}))
+	rolled.Back = max(rolled.Back, took)
+	return err
+}
+
+// each looks at every backend as every node sees it.
+func (r *Rig) each(look func(gateway.Backend) error) check {
+	return func(ctx context.Context) error {
+		statuses, err := nodes.Statuses(ctx, r.Cluster.Nodes)
+		if err != nil {
+			return err
+		}
+		var faults []error
+		for _, s := range statuses {
+			for _, b := range s.Backends {
+				faults = append(faults, look(b))
+			}
+		}
+		return errors.Join(faults...)
+	}
+}
+
+// balancer knows which nodes are ready. Each node has its own asker, since one that
+// is away must not hide the others.
+type balancer struct {
+	stop  context.CancelFunc
+	done  chan struct{}
+	addrs []string
+	up    []atomic.Bool
+}
+
+func watchReady(ctx context.Context, list []*nodes.Node) *balancer {
+	ctx, cancel := context.WithCancel(ctx)
+	b := &balancer{stop: cancel, done: make(chan struct{}), addrs: nodes.Addrs(list), up: make([]atomic.Bool, len(list))}
+	// A Node belongs to the drill's goroutine and is another process after a restart;
+	// its addresses stay.
+	askers := make([]gateway.Running, len(list))
+	for i, n := range list {
+		askers[i] = gateway.Running{Name: n.Place.Name, Admin: n.Place.Admin}
+		b.up[i].Store(true)
+	}
+	go func() {
+		defer close(b.done)
+		tick := time.NewTicker(readyEvery)
+		defer tick.Stop()
+		for {
+			for i := range askers {
+				b.up[i].Store(askers[i].Ready(ctx) == nil)
+			}
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+		}
+	}()
+	return b
+}
+
+func (b *balancer) ready() []string {
+	var list []string
+	for i, addr := range b.addrs {
+		if b.up[i].Load() {
+			list = append(list, addr)
+		}
+	}
+	return list
+}
+
+func (b *balancer) close() {
+	b.stop()
+	<-b.done
+}
