@@ -109,6 +109,7 @@ func watched(t *testing.T, text string, play func(d *Directory, log *journal)) {
 			defer close(ended)
 			d.Run(ctx)
 		}()
+		time.Sleep(time.Millisecond) // so that steps of pollEvery come between two looks
 		play(d, log)
 		cancel()
 		<-ended
@@ -122,7 +123,7 @@ func TestChangedFileIsTakenOnceItStandsStill(t *testing.T) {
 			t.Errorf("nothing changed, logged %s", got)
 		}
 		rewrite(t, d.path, "tenants:\n- {name: acme}\n") // half written, and valid
-		time.Sleep(pollEvery + time.Millisecond)
+		time.Sleep(pollEvery)
 		rewrite(t, d.path, twoTenants("- {name: third, keys: ["+Hash("third")+"]}\n"))
 		time.Sleep(pollEvery)
 		if !d.has(acmeKey) || d.has("third") {

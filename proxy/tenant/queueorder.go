@@ -21,6 +21,7 @@ type entry struct {
 	since time.Time
 	seq   uint64 // in the order of arrival
 
+	tally      *int   // how many of its tenant wait
 	turns      *turns // where it waits, nil once it doesn't
 	flow       *flow
 	prev, next *entry
@@ -38,18 +39,20 @@ type order struct {
 	aging      time.Duration // from then on an entry is of class 0
 
 	lines   map[string]*line // by pool; those in which someone waits
-	tenants map[string]int   // how many wait, over all pools
+	tenants map[string]*int  // how many wait, over all pools
 	byClass [classes]int     // how many wait, by the class they came with
 	waiting int
 	bytes   int64
 	seq     uint64
 	soonest time.Time // no deadline is earlier
+	heads   []*flow   // scratch
 }
 
 // line is what waits for one pool.
 type line struct {
 	class   [classes]turns
 	waiting int
+	ages    time.Time // nobody moves to class 0 before
 	// entering is how many were let in and aren't booked yet, entered when the last was.
 	entering int
 	entered  time.Time
@@ -58,7 +61,7 @@ type line struct {
 func newOrder(maxWaiting int, maxBytes int64, aging time.Duration) *order {
 	return &order{
 		maxWaiting: maxWaiting, maxBytes: maxBytes, aging: aging,
-		lines: make(map[string]*line), tenants: make(map[string]int),
+		lines: make(map[string]*line), tenants: make(map[string]*int),
 	}
 }
 
@@ -93,7 +96,7 @@ func (o *order) least() (worst *entry) {
 	for _, l := range o.lines {
 		for c := classes - 1; c >= max(class, 0); c-- {
 			for _, f := range l.class[c].busy {
-				n := o.tenants[f.tenant]
+				n := *f.last.tally
 				if c > class || n > most || n == most && f.last.seq > worst.seq {
 					class, most, worst = c, n, f.last
 				}
@@ -111,8 +114,8 @@ func (o *order) first(pool string, now time.Time) *entry {
 	}
 	o.age(l, now)
 	for c := range l.class {
-		if f := l.class[c].next(); f != nil {
-			return f.first
+		if e := l.class[c].next(); e != nil {
+			return e
 		}
 	}
 	return nil
@@ -120,13 +123,21 @@ func (o *order) first(pool string, now time.Time) *entry {
 
 // age moves who has waited long to class 0.
 func (o *order) age(l *line, now time.Time) {
+	if now.Before(l.ages) {
+		return
+	}
+	l.ages = now.Add(o.aging)
 	for c := 1; c < classes; c++ {
 		t := &l.class[c]
-		for i := len(t.busy) - 1; i >= 0; i-- {
-			for f := t.busy[i]; f.first != nil && now.Sub(f.first.since) >= o.aging; {
+		o.heads = append(o.heads[:0], t.busy...) // the heap changes below
+		for _, f := range o.heads {
+			for f.first != nil && now.Sub(f.first.since) >= o.aging {
 				e := f.first
 				t.remove(e)
 				l.class[0].insert(e)
+			}
+			if f.first != nil {
+				l.ages = earlier(l.ages, f.first.since.Add(o.aging))
 			}
 		}
 	}
@@ -166,8 +177,8 @@ func (o *order) expire(now time.Time) (late []*entry) {
 				for e := f.first; e != nil; e = e.next {
 					if !e.Deadline.After(now) {
 						late = append(late, e)
-					} else if e.Deadline.Before(o.soonest) {
-						o.soonest = e.Deadline
+					} else {
+						o.soonest = earlier(o.soonest, e.Deadline)
 					}
 				}
 			}
@@ -193,21 +204,34 @@ func (o *order) booked(pool string) {
 	}
 }
 
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
 func (o *order) insert(e *entry) {
 	l := o.lines[e.pool]
 	if l == nil {
-		l = new(line)
+		l = &line{ages: e.since.Add(o.aging)}
 		o.lines[e.pool] = l
 	}
-	if o.waiting == 0 || e.Deadline.Before(o.soonest) {
-		o.soonest = e.Deadline
-	}
+	l.ages = earlier(l.ages, e.since.Add(o.aging))
 	l.waiting++
 	l.class[e.Class].insert(e)
+	if o.waiting == 0 {
+		o.soonest = e.Deadline
+	}
+	o.soonest = earlier(o.soonest, e.Deadline)
 	o.waiting++
 	o.bytes += e.Bytes
 	o.byClass[e.Class]++
-	o.tenants[e.Tenant]++
+	if e.tally = o.tenants[e.Tenant]; e.tally == nil {
+		e.tally = new(int)
+		o.tenants[e.Tenant] = e.tally
+	}
+	*e.tally++
 }
 
 func (o *order) remove(e *entry) {
@@ -215,7 +239,7 @@ func (o *order) remove(e *entry) {
 	o.waiting--
 	o.bytes -= e.Bytes
 	o.byClass[e.Class]--
-	if o.tenants[e.Tenant]--; o.tenants[e.Tenant] == 0 {
+	if *e.tally--; *e.tally == 0 {
 		delete(o.tenants, e.Tenant)
 	}
 	l := o.lines[e.pool]
