@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	maxFileBytes = 4 << 20
+	maxFileBytes = 1 << 20 // half a second to parse
 	maxSaltBytes = 256
 )
 

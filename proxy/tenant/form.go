@@ -17,7 +17,7 @@ import (
 
 const (
 	maxFaults = 50
-	// The parser's time grows with the square of how deep brackets nest.
+	// The parser's time grows with the square of how deep things nest.
 	maxNesting = 32
 )
 
@@ -74,7 +74,7 @@ func (f *form) err() error {
 // document parses the text and returns its top node, nil for an empty file.
 func (f *form) document(text []byte) ast.Node {
 	if depth := nesting(text); depth > maxNesting {
-		f.fault(place{}, "brackets nest %d deep: nothing here needs more than %d", depth, maxNesting)
+		f.fault(place{}, "nests %d deep: nothing here needs more than %d", depth, maxNesting)
 		return nil
 	}
 	file, err := parser.ParseBytes(text, 0, parser.AllowDuplicateMapKey())
@@ -95,17 +95,24 @@ func (f *form) document(text []byte) ast.Node {
 	return top
 }
 
-// nesting is how many brackets are open at most, those in texts included.
+// nesting is how deep things nest at most, those in texts included: open brackets, or
+// dashes in a row, each of which begins a list in a list.
 func nesting(text []byte) (deepest int) {
-	depth := 0
-	for _, c := range text {
+	open, dashes := 0, 0
+	for i, c := range text {
 		switch c {
 		case '[', '{':
-			depth++
-			deepest = max(deepest, depth)
+			open++
 		case ']', '}':
-			depth--
+			open--
 		}
+		switch {
+		case (c == '-' || c == '?') && i+1 < len(text) && text[i+1] == ' ':
+			dashes++
+		case c != ' ':
+			dashes = 0
+		}
+		deepest = max(deepest, open, dashes)
 	}
 	return deepest
 }

@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	maxTenants      = 10_000
-	maxKeys         = 50_000
+	maxTenants      = 5_000
+	maxKeys         = 10_000
 	maxModels       = 1024
 	maxModelBytes   = 512
 	maxNameBytes    = 64
