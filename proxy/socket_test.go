@@ -1,0 +1,259 @@
+package proxy
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"kvca/router"
+)
+
+const handshake = "Connection: keep-alive, Upgrade\r\nUpgrade: WebSocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+
+// frame is an unmasked text frame of up to 125 bytes.
+func frame(text string) string { return "\x81" + string(rune(len(text))) + text }
+
+// dial asks the gateway for a WebSocket. What is sent before the answer is in early.
+func (g *rig) dial(target, header, early string) (*net.TCPConn, *bufio.Reader, *http.Response) {
+	g.Helper()
+	conn, err := net.Dial("tcp", g.client.Listener.Addr().String())
+	if err != nil {
+		g.Fatal(err)
+	}
+	g.Cleanup(func() { conn.Close() })
+	conn.SetDeadline(time.Now().Add(20 * time.Second)) // a test that hangs
+	fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: x\r\n%s%s\r\n%s", target, handshake, header, early)
+	r := bufio.NewReader(conn)
+	resp, err := http.ReadResponse(r, nil)
+	if err != nil {
+		g.Fatal(err)
+	}
+	return conn.(*net.TCPConn), r, resp
+}
+
+// accepted is one WebSocket as an engine sees it.
+type accepted struct {
+	*net.TCPConn
+	in      *bufio.Reader
+	request *http.Request
+}
+
+// socketEngine answers 101 and hands the connection to talk.
+func socketEngine(talk func(accepted)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		conn, rw, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			panic(err)
+		}
+		defer conn.Close()
+		io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\nSec-WebSocket-Protocol: realtime\r\n\r\n")
+		talk(accepted{conn.(*net.TCPConn), rw.Reader, r})
+	}
+}
+
+// echo sends back what comes until the other side ends.
+func echo(a accepted) { io.Copy(a, a.in) }
+
+func TestAWebSocketPassesAndIsCountedForItsLife(t *testing.T) {
+	g := newRig(t, 2, func(c *Config, _ *router.Config, _ *poolConfig) { c.Aliases = map[string]string{"voice": "m"} })
+	var seen atomic.Pointer[http.Request]
+	for _, e := range g.engines {
+		e.answer(socketEngine(func(a accepted) { seen.Store(a.request); echo(a) }))
+	}
+	conn, r, resp := g.dial("/v1/realtime?a=%2F&model=voice&b=", "Origin: https://app.example\r\nSec-WebSocket-Protocol: realtime, openai-insecure-api-key.k\r\n", frame("early"))
+	if resp.StatusCode != 101 || resp.Header.Get("Sec-WebSocket-Accept") == "" || resp.Header.Get("Sec-WebSocket-Protocol") != "realtime" ||
+		resp.Header.Get("X-Request-Id") == "" || !strings.EqualFold(resp.Header.Get("Upgrade"), "websocket") {
+		t.Fatalf("answer %d %v", resp.StatusCode, resp.Header)
+	}
+	got := seen.Load()
+	if got.RequestURI != "/v1/realtime?a=%2F&model=m&b=" || got.Header.Get("Origin") != "https://app.example" || !strings.Contains(got.Header.Get("Sec-WebSocket-Protocol"), "openai-insecure-api-key.k") {
+		t.Errorf("the engine was asked for %s with %v", got.RequestURI, got.Header)
+	}
+	io.WriteString(conn, frame("hello"))
+	want := frame("early") + frame("hello")
+	back := make([]byte, len(want))
+	if _, err := io.ReadFull(r, back); err != nil || string(back) != want {
+		t.Fatalf("%q came back, %v", back, err)
+	}
+	slot := g.facts(resp.Header.Get("X-KVCA-Backend")).Slot
+	if load := g.ledger.Load(slot); load.Active != 1 || load.Novel != 0 {
+		t.Errorf("an open WebSocket is counted as %+v", load)
+	}
+	if !strings.Contains(g.metrics(), "kvca_websockets 1") {
+		t.Error("the metrics do not know of it")
+	}
+	conn.Close()
+	g.await("it has ended", func() bool { return g.ledger.Load(slot).Active == 0 })
+	if want := `kvca_requests_total{code="101",endpoint="/v1/realtime",model="m"} 1`; !strings.Contains(g.metrics(), want) {
+		t.Errorf("the metrics lack %s", want)
+	}
+}
+
+func TestTheEndOfEitherHalfIsPassedOn(t *testing.T) {
+	g := newRig(t, 1)
+	g.engines[0].answer(socketEngine(func(a accepted) {
+		text, _ := io.ReadAll(a.in) // until the client has ended its half
+		io.WriteString(a, "got "+string(text))
+	}))
+	conn, r, _ := g.dial("/v1/realtime", "", "")
+	io.WriteString(conn, "all")
+	conn.CloseWrite()
+	if text, err := io.ReadAll(r); err != nil || string(text) != "got all" {
+		t.Errorf("%q, %v", text, err)
+	}
+	g.engines[0].answer(socketEngine(func(a accepted) {
+		io.WriteString(a, "bye")
+		a.CloseWrite()
+		if text, _ := io.ReadAll(a.in); string(text) != "bye too" {
+			t.Errorf("after its end the engine got %q", text)
+		}
+	}))
+	conn, r, _ = g.dial("/v1/realtime?model=m", "", "")
+	if text, err := io.ReadAll(r); err != nil || string(text) != "bye" {
+		t.Errorf("%q, %v", text, err)
+	}
+	io.WriteString(conn, "bye too")
+	conn.CloseWrite()
+}
+
+func TestAnEnginesRefusalOfAWebSocketPasses(t *testing.T) {
+	g := newRig(t, 2)
+	for _, e := range g.engines {
+		e.answer(status(403))
+	}
+	_, _, resp := g.dial("/v1/realtime?model=m", "", "")
+	if text := read(t, resp); resp.StatusCode != 403 || !strings.Contains(text, "engine says 403") {
+		t.Errorf("%d %s", resp.StatusCode, text)
+	}
+	if n := g.engines[0].served.Load() + g.engines[1].served.Load(); n != 1 {
+		t.Errorf("%d engines were asked", n)
+	}
+}
+
+func TestAWebSocketMovesOnBeforeItIsOpen(t *testing.T) {
+	for name, fault := range map[string]http.HandlerFunc{"503": status(503), "closed": hangUp} {
+		t.Run(name, func(t *testing.T) {
+			g := newRig(t, 3)
+			for _, e := range g.engines {
+				e.answer(fault)
+			}
+			g.engines[1].answer(socketEngine(echo))
+			for range 10 {
+				conn, _, resp := g.dial("/v1/realtime?model=m", "", "")
+				if resp.StatusCode != 101 || resp.Header.Get("X-KVCA-Backend") != "e1" {
+					t.Fatalf("%d from %s", resp.StatusCode, resp.Header.Get("X-KVCA-Backend"))
+				}
+				conn.Close()
+			}
+		})
+	}
+}
+
+func TestAClientThatLeavesBeforeItsWebSocketIsOpen(t *testing.T) {
+	g := newRig(t, 1)
+	reached, told := make(chan struct{}), make(chan struct{})
+	g.engines[0].answer(func(w http.ResponseWriter, r *http.Request) {
+		close(reached)
+		<-r.Context().Done()
+		close(told)
+	})
+	conn, err := net.Dial("tcp", g.client.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintf(conn, "GET /v1/realtime HTTP/1.1\r\nHost: x\r\n%s\r\n", handshake)
+	<-reached
+	conn.Close()
+	<-told
+}
+
+func TestAQuietWebSocketIsCut(t *testing.T) {
+	g := newRig(t, 1, func(c *Config, _ *router.Config, _ *poolConfig) { c.SocketIdle = 50 * time.Millisecond })
+	g.engines[0].answer(socketEngine(echo))
+	_, r, _ := g.dial("/v1/realtime", "", "")
+	if _, err := r.ReadByte(); err == nil {
+		t.Error("a byte came out of nothing")
+	}
+}
+
+func TestWebSocketsAreCutTogether(t *testing.T) {
+	g := newRig(t, 1)
+	g.engines[0].answer(socketEngine(echo))
+	var open []*bufio.Reader
+	for range 3 {
+		_, r, _ := g.dial("/v1/realtime", "", "")
+		open = append(open, r)
+	}
+	g.proxy.CutSockets()
+	for _, r := range open {
+		if _, err := r.ReadByte(); err == nil {
+			t.Error("a byte came out of nothing")
+		}
+	}
+	g.await("their handlers have returned", func() bool { return g.proxy.InFlight() == 0 })
+	_, _, resp := g.dial("/v1/realtime", "", "")
+	if code := codeOf(t, read(t, resp)); resp.StatusCode != 503 || code != "gateway_busy" {
+		t.Errorf("opened after that: %d %s", resp.StatusCode, code)
+	}
+}
+
+func TestWebSocketsHaveABound(t *testing.T) {
+	g := newRig(t, 1, func(c *Config, _ *router.Config, _ *poolConfig) { c.MaxSockets = 1 })
+	g.engines[0].answer(socketEngine(echo))
+	first, _, resp := g.dial("/v1/realtime", "", "")
+	if resp.StatusCode != 101 {
+		t.Fatal(resp.StatusCode)
+	}
+	_, _, resp = g.dial("/v1/realtime", "", "")
+	if code := codeOf(t, read(t, resp)); resp.StatusCode != 503 || code != "gateway_busy" {
+		t.Errorf("%d %s", resp.StatusCode, code)
+	}
+	first.Close()
+	g.await("there is room", func() bool { return g.proxy.InFlight() == 0 })
+	if _, _, resp = g.dial("/v1/realtime", "", ""); resp.StatusCode != 101 {
+		t.Errorf("with room again: %d", resp.StatusCode)
+	}
+}
+
+func TestWhatIsNoWebSocketIsToldSo(t *testing.T) {
+	g := newRig(t, 1)
+	resp := mustGet(t, g.client.URL+"/v1/realtime?model=m")
+	if code := codeOf(t, read(t, resp)); resp.StatusCode != 426 || code != "upgrade_required" || resp.Header.Get("Upgrade") != "websocket" {
+		t.Errorf("%d %s %v", resp.StatusCode, code, resp.Header)
+	}
+	_, _, resp = g.dial("/v1/realtime?model=nope", "", "")
+	if code := codeOf(t, read(t, resp)); resp.StatusCode != 404 || code != "model_not_found" {
+		t.Errorf("%d %s", resp.StatusCode, code)
+	}
+	g.engines[0].answer(func(w http.ResponseWriter, r *http.Request) {
+		conn, _, _ := w.(http.Hijacker).Hijack()
+		io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n")
+		conn.Close()
+	})
+	_, _, resp = g.dial("/v1/realtime", "", "")
+	if code := codeOf(t, read(t, resp)); resp.StatusCode != 502 || code != "backend_failed" {
+		t.Errorf("another protocol: %d %s", resp.StatusCode, code)
+	}
+	// Only what asks for a WebSocket may get one.
+	if code := codeOf(t, g.expect(502, "/v1/chat/completions", chat("hi"), "Connection", "Upgrade", "Upgrade", "websocket")); code != "backend_failed" {
+		t.Errorf("code %s", code)
+	}
+}
+
+func TestAKeyAmongSubprotocolsIsLifted(t *testing.T) {
+	h := http.Header{"Sec-Websocket-Protocol": {"realtime, openai-insecure-api-key.kvca-1", "openai-beta.realtime-v1"}}
+	liftKey(h)
+	if h.Get("Authorization") != "Bearer kvca-1" || h.Get("Sec-Websocket-Protocol") != "realtime, openai-beta.realtime-v1" {
+		t.Errorf("%v", h)
+	}
+	h = http.Header{"Sec-Websocket-Protocol": {"realtime"}}
+	if liftKey(h); len(h) != 1 || h.Get("Sec-Websocket-Protocol") != "realtime" {
+		t.Errorf("%v", h)
+	}
+}
