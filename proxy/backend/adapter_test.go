@@ -146,3 +146,22 @@ func FuzzSaysNoModel(f *testing.F) {
 		}
 	})
 }
+
+// Adapters come and go for months.
+func TestModelsThatWereServedOnceAreBounded(t *testing.T) {
+	inFleet(t, 1, PoolConfig{}, func(t *testing.T, f *fleet) {
+		b := f.backend("a")
+		for i := range 3 * maxModels {
+			b.serve([]string{"m", fmt.Sprint("adapter-", i)})
+		}
+		f.mu.Lock()
+		f.publish()
+		f.mu.Unlock()
+		if got := f.serving(fmt.Sprint("adapter-", 3*maxModels-1)); got != "a" {
+			t.Errorf("the last one is served by %q", got)
+		}
+		if _, known := f.Model("m"); !known || len(b.engine.everServed) > maxModels {
+			t.Errorf("m known: %v; %d names are remembered", known, len(b.engine.everServed))
+		}
+	})
+}

@@ -109,7 +109,8 @@ func baseModels(cards []ModelCard) map[string]string {
 
 // serve sets the names that the backend serves and reports whether they changed.
 // Names once served stay known, so that clients of a model whose last backend is
-// away read 503, not 404; maxModels bounds them, the oldest are kept.
+// away read 503, not 404; maxModels bounds them: beyond, one that is served no more
+// is forgotten for each new one, as adapters come and go for months.
 func (b *Backend) serve(names []string) bool {
 	names = distinct(slices.Clone(names))
 	b.mu.Lock()
@@ -122,8 +123,14 @@ func (b *Backend) serve(names []string) bool {
 		b.engine.everServed = make(map[string]bool)
 	}
 	for _, n := range names {
-		if len(b.engine.everServed) < maxModels {
-			b.engine.everServed[n] = true
+		b.engine.everServed[n] = true
+	}
+	for n := range b.engine.everServed {
+		if len(b.engine.everServed) <= maxModels {
+			break
+		}
+		if _, served := slices.BinarySearch(names, n); !served {
+			delete(b.engine.everServed, n)
 		}
 	}
 	return true

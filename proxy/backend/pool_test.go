@@ -100,6 +100,7 @@ func TestNewModelsAreDiscovered(t *testing.T) {
 			t.Fatal("not discovered")
 		}
 		f.engines["a"].set(func(e *engine) { e.models = nil })
+		synctest.Wait()
 		if !strings.Contains(f.log.String(), "backend models changed") {
 			t.Fatal("not logged")
 		}
