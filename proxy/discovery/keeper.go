@@ -24,6 +24,8 @@ type Pool interface {
 	Status() []backend.Status
 }
 
+var _ Pool = (*backend.Pool)(nil)
+
 const (
 	// readyAfter is how long readiness waits for sources that do not answer.
 	readyAfter = 3 * time.Second
