@@ -133,7 +133,7 @@ func partHeader(body []byte, at int) (head []byte, value int) {
 func fieldName(head []byte) string {
 	for line := range bytes.SplitSeq(head, []byte("\r\n")) {
 		name, value, ok := bytes.Cut(line, []byte(":"))
-		if !ok || !strings.EqualFold(string(bytes.TrimSpace(name)), "Content-Disposition") {
+		if !ok || !strings.EqualFold(string(name), "Content-Disposition") {
 			continue
 		}
 		if _, params, err := mime.ParseMediaType(string(bytes.TrimSpace(value))); err == nil {

@@ -3,6 +3,7 @@ package proxy
 import (
 	"bytes"
 	"io"
+	"mime"
 	"mime/multipart"
 	"net/http"
 	"strings"
@@ -153,9 +154,12 @@ func FuzzFormFields(f *testing.F) {
 	})
 }
 
-// readForm reads the fields by Go's reader. It takes bare line feeds and long headers,
-// which engines do not: such forms are no cases.
+// readForm reads the fields by Go's reader. It takes bare line feeds, folded and long
+// headers, which engines do not: such forms are no cases.
 func readForm(body []byte, boundary string) (fields []string, whole bool) {
+	if bytes.Contains(body, []byte("\n ")) || bytes.Contains(body, []byte("\n\t")) {
+		return nil, false
+	}
 	if boundary == "" || bytes.Count(body, []byte("\n")) != bytes.Count(body, []byte("\r\n")) || strings.TrimSpace(boundary) != boundary || len(body) > maxPartHeader {
 		return nil, false
 	}
@@ -175,7 +179,8 @@ func readForm(body []byte, boundary string) (fields []string, whole bool) {
 		if len(part.Header["Content-Disposition"]) > 1 {
 			return nil, false
 		}
-		if part.FormName() == "model" {
+		// Go wants "form-data" there, engines do not look.
+		if _, params, err := mime.ParseMediaType(part.Header.Get("Content-Disposition")); err == nil && params["name"] == "model" {
 			fields = append(fields, string(value))
 		}
 	}

@@ -25,7 +25,7 @@ const (
 	searchBytes    = 64 << 10        // of an answer, in which its id must stand
 )
 
-// verdicts are what one backend says of a response.
+// verdict is what one backend says of a response, or all of them.
 type verdict uint8
 
 const (
@@ -41,6 +41,8 @@ func (x *exchange) keeperOf(id string, among []*router.Backend) (*router.Backend
 		return b, nil
 	}
 	switch {
+	case len(among) == 0:
+		return nil, nil
 	case len(among) == 1:
 		return among[0], nil // its own answer says best whether it does
 	case !fitResponseID(id), x.p.pins.isAbsent(id, time.Now()):
