@@ -99,16 +99,9 @@ func open(t *testing.T, url string, v view) *tab {
 	if err := chromedp.Listen(ctx, b.note); err != nil {
 		t.Fatal(err)
 	}
-	scheme := "light"
-	if v.dark {
-		scheme = "dark"
-	}
 	call(b, network.Enable, network.EnableParams{})
 	call(b, log.Enable, cdp.Empty{})
-	call(b, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: v.width, Height: v.height, DeviceScaleFactor: 1, Mobile: v.width < 600})
-	call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
-		{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"},
-	}})
+	b.look(v)
 	b.do(chromedp.Navigate(url + "/" + v.query))
 	return b
 }
@@ -118,6 +111,19 @@ func openFake(t *testing.T, f *fakeNode, v view) *tab {
 	b := open(t, f.URL, v)
 	b.node = f
 	return b
+}
+
+// look changes how the page is looked at.
+func (b *tab) look(v view) {
+	b.Helper()
+	scheme := "light"
+	if v.dark {
+		scheme = "dark"
+	}
+	call(b, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: v.width, Height: v.height, DeviceScaleFactor: 1, Mobile: v.width < 600})
+	call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
+		{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"},
+	}})
 }
 
 // note keeps what must not happen, and every address that was asked.
@@ -206,7 +212,7 @@ func (b *tab) await(expression string) {
 	}
 }
 
-const isLive = `document.getElementById('connection').dataset.state === 'live'`
+const isLive = `document.getElementById('connection')?.dataset.state === 'live'`
 
 func (b *tab) awaitLive() {
 	b.Helper()

@@ -17,12 +17,11 @@ import (
 	"kvca/router"
 )
 
-// fakeNode answers as a node of a cluster does, with traffic of its own: speed
-// seconds of it a second.
+// fakeNode answers as a node of a cluster does, with traffic of its own.
 type fakeNode struct {
 	*httptest.Server
 	nodes, backends int
-	speed           float64
+	stepped         bool // a second passes with each question for /live, not by the clock
 	token           string
 
 	mu      sync.Mutex
@@ -39,7 +38,7 @@ type fakeNode struct {
 
 func newFake(t testing.TB, nodes, backends int, options ...func(*fakeNode)) *fakeNode {
 	f := &fakeNode{
-		nodes: nodes, backends: backends, speed: 1, drained: map[string]bool{},
+		nodes: nodes, backends: backends, drained: map[string]bool{},
 		random: rand.New(rand.NewPCG(1, 2)), began: time.Now(), active: make([]int, backends),
 	}
 	for _, o := range options {
@@ -108,7 +107,7 @@ func (f *fakeNode) request() *record.Record {
 		d.MatchedBlocks = blocks - f.random.IntN(3)
 	}
 	d.NovelBlocks = d.ChainBlocks - d.MatchedBlocks
-	if n%4 == 0 {
+	if n%4 == 0 && time.Since(f.clock) < 20*time.Second {
 		d.Candidates = f.candidates(d, min(f.backends, 40))
 	}
 	r := &record.Record{
@@ -161,7 +160,12 @@ func (f *fakeNode) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fakeError(w, http.StatusUnauthorized, "unauthorized", "The admin API asks for a token.")
 		return
 	}
-	f.play(f.began.Add(time.Duration(f.speed * float64(time.Since(f.began)))))
+	switch {
+	case !f.stepped:
+		f.play(time.Now())
+	case r.URL.Path == "/live":
+		f.play(f.clock.Add(time.Second))
+	}
 	f.answer(w, r)
 }
 

@@ -6,7 +6,7 @@ import { close, show } from './dialog.js';
 import { $, bar, classOf, h, keyed, setAttr, setBar, setHidden, setText } from './dom.js';
 import { count, names, plural, share } from './format.js';
 
-const page = 50;
+const page = 25;
 const bad = { unhealthy: 0, starting: 1, draining: 2, healthy: 3 };
 
 // A column's value is what it sorts by; show writes it into its cell.
@@ -50,7 +50,7 @@ export class Backends {
       h('button', { type: 'button', class: 'sort', on: { click: () => this.sortBy(c) } }, c.title)));
     this.body = h('tbody');
     this.table = h('table', null, h('caption', { class: 'hidden' }, 'Backends; the buttons in the head sort'),
-      h('thead', null, h('tr', null, this.heads, h('th', { scope: 'col' }, 'Action'))), this.body);
+      h('thead', null, h('tr', null, this.heads, h('th', { scope: 'col', class: 'end' }, 'Action'))), this.body);
     this.empty = h('div', { class: 'empty', hidden: true });
     $('backend-list').append(this.table, this.empty);
     this.showSort();
@@ -148,7 +148,7 @@ export class Backends {
       cell(2, h('span', { class: 'with-bar' }, h('span'), bar())), cell(3), cell(4),
       cell(5, h('span', { class: 'with-bar' }, h('span'), bar('cache'))),
       cell(6), cell(7), cell(8), cell(9),
-      h('td', null, h('button', { type: 'button', on: { click: () => this.ask(b.id) } })));
+      h('td', { class: 'end' }, h('button', { type: 'button', on: { click: () => this.ask(b.id) } })));
     return row;
   }
 

@@ -5,7 +5,8 @@ import { $, setText } from './dom.js';
 const dialog = $('dialog');
 
 $('dialog-close').addEventListener('click', () => dialog.close());
-dialog.addEventListener('close', () => $('dialog-body').replaceChildren());
+// The event comes late: by then the dialog may show something else.
+dialog.addEventListener('close', () => dialog.open || $('dialog-body').replaceChildren());
 // A click beside it closes it.
 dialog.addEventListener('click', (event) => event.target === dialog && dialog.close());
 

@@ -1,6 +1,6 @@
-// Nodes, the links to them from here, and the backends that each owns: a square a
-// backend, so that a node's share and its state are seen before they are read. Many
-// backends of a node share a square.
+// Nodes, the links to them from here, and the backends that each owns. A few backends
+// are drawn by name; many as a square each, so that a node's share and its state are
+// seen before they are read; very many share squares.
 
 import { $, h, keyed, setAttr, setHidden, setText, svg, table } from './dom.js';
 import { count, millis, plural } from './format.js';
@@ -8,10 +8,10 @@ import { count, millis, plural } from './format.js';
 const pad = 10;
 const headHeight = 38;
 const gap = 12;
-const sizes = [14, 12, 10, 8];
-const spacing = 3;
-const mostRows = 6;
+const mostNamed = 48; // backends that are drawn by name, in all
 const mostSquares = 640; // in all
+const mostRows = 6; // of squares in a box, before they shrink
+const sizes = [14, 12, 10, 8];
 
 // owned puts backends in the order of nodes; those without an owner in sight come
 // under the name that the status gives.
@@ -24,20 +24,25 @@ function owned(status) {
   return [...boxes.values()];
 }
 
-// squaresOf groups a node's backends, each square as bad as its worst.
-function squaresOf(backends, group) {
-  const squares = [];
-  for (let i = 0; i < backends.length; i += group) squares.push(backends.slice(i, i + group));
-  return squares;
+// groupsOf are a node's backends by the cell that stands for them.
+function groupsOf(backends, group) {
+  const groups = [];
+  for (let i = 0; i < backends.length; i += group) groups.push(backends.slice(i, i + group));
+  return groups;
 }
 
-// squareSize is the greatest at which most squares fit into a few rows.
-function squareSize(most, inner) {
-  const fits = sizes.find((size) => Math.ceil(most / perRow(size, inner)) <= mostRows);
-  return fits ?? sizes.at(-1);
-}
+const grid = (width, height, space, inner) => ({ width, height, space, columns: Math.max(Math.floor((inner + space) / (width + space)), 1) });
 
-const perRow = (size, inner) => Math.max(Math.floor((inner + spacing) / (size + spacing)), 1);
+// gridOf is how a box lays out its backends: by name where all together are few, else
+// in the greatest squares that fit into a few rows.
+function gridOf(total, most, inner) {
+  if (total <= mostNamed && inner >= 110) {
+    const columns = Math.max(Math.floor((inner + 6) / 130), 1);
+    return { ...grid((inner + 6) / columns - 6, 22, 6, inner), columns, named: true };
+  }
+  const fits = sizes.map((size) => grid(size, size, 3, inner)).find((g) => Math.ceil(most / g.columns) <= mostRows);
+  return fits ?? grid(sizes.at(-1), sizes.at(-1), 3, inner);
+}
 
 // layout places the boxes: this node above, its peers in rows below.
 export function layout(boxes, width) {
@@ -45,28 +50,25 @@ export function layout(boxes, width) {
   const group = Math.max(Math.ceil(total / mostSquares), 1);
   const peers = boxes.length - 1;
   const left = peers > 0 ? 16 : 0;
-  const least = peers > 16 ? 112 : 150;
+  const least = peers > 16 ? 96 : 150;
   const across = peers ? Math.min(Math.max(Math.floor((width - left + gap) / (least + gap)), 1), peers) : 1;
   const column = Math.floor((width - left + gap) / across) - gap;
   const boxWidth = peers ? Math.min(column, 320) : width;
-  const inner = boxWidth - 2 * pad;
-  const most = Math.max(...boxes.map((b) => Math.ceil(b.backends.length / group)), 1);
-  const size = squareSize(most, inner);
-  const heightOf = (b) => headHeight + Math.max(Math.ceil(Math.ceil(b.backends.length / group) / perRow(size, inner)), 1) * (size + spacing) + pad;
+  const cellsOf = (b) => Math.ceil(b.backends.length / group);
+  const cells = gridOf(total, Math.max(...boxes.map(cellsOf), 1), boxWidth - 2 * pad);
+  const heightOf = (b) => headHeight + Math.max(Math.ceil(cellsOf(b) / cells.columns), 1) * (cells.height + cells.space) + pad - 2;
 
   const placed = [];
-  const place = (box, x, y) => placed.push({ ...box, x, y, width: boxWidth, height: heightOf(box), squares: squaresOf(box.backends, group) });
-  const rowWidth = across * (boxWidth + gap) - gap;
-  const start = left + Math.max((width - left - rowWidth) / 2, 0);
+  const place = (box, x, y) => placed.push({ ...box, x, y, width: boxWidth, height: heightOf(box), groups: groupsOf(box.backends, group) });
+  const start = left + Math.max((width - left - across * (boxWidth + gap) + gap) / 2, 0);
   place(boxes[0], peers ? left + (width - left - boxWidth) / 2 : 0, 0);
-  let y = placed[0].height + 2 * gap + 4;
+  let y = placed[0].height + 2 * gap;
   for (let i = 1; i < boxes.length; i += across) {
     const row = boxes.slice(i, i + across);
     row.forEach((box, at) => place(box, start + at * (boxWidth + gap), y));
     y += Math.max(...row.map(heightOf)) + 2 * gap;
   }
-  const end = placed.reduce((low, p) => Math.max(low, p.y + p.height), 0);
-  return { placed, group, size, inner, across, height: end + 2 };
+  return { placed, group, cells, across, height: Math.max(...placed.map((p) => p.y + p.height)) + 2 };
 }
 
 const linkClass = (m) => (m.state !== 'alive' || m.link === 'down' ? 'link down' : m.dirty ? 'link dirty' : 'link');
@@ -103,37 +105,57 @@ function stateOf(m) {
 
 const levelOf = (m) => (m.link === 'self' ? (m.ready ? 'good' : 'bad') : m.state !== 'alive' || m.link === 'down' ? 'bad' : m.dirty || !m.ready ? 'warn' : 'good');
 
-const clip = (text, width) => (text.length * 7.4 > width ? `${text.slice(0, Math.max(Math.floor(width / 7.4) - 1, 1))}…` : text);
+// Text in an SVG is not cut by itself; a letter is about this wide.
+const letter = 7.4;
+const clip = (text, width) => (text.length * letter > width ? `${text.slice(0, Math.max(Math.floor(width / letter) - 1, 1))}…` : text);
 
-function drawBox(p, { size, inner, group }) {
-  const columns = perRow(size, inner);
-  const squares = p.squares.map((_, i) => svg('rect', {
-    x: pad + (i % columns) * (size + spacing), y: headHeight + Math.floor(i / columns) * (size + spacing), width: size, height: size, rx: 2,
-  }, svg('title')));
-  const name = svg('text', { x: pad + 12, y: 17, class: 'name' }, clip(p.member.name, inner - 12));
+function drawSquare(x, y, cells) {
+  return svg('rect', { x, y, width: cells.width, height: cells.height, rx: 2 }, svg('title'));
+}
+
+function drawNamed(x, y, cells, [backend]) {
+  return svg('g', { transform: `translate(${x} ${y})` }, svg('title'),
+    svg('rect', { class: 'chip', width: cells.width, height: cells.height, rx: 4 }),
+    svg('rect', { class: 'chip-level', height: cells.height, rx: 4 }),
+    svg('text', { class: 'chip-name', x: 7, y: 15 }, clip(backend.id, cells.width - 38)),
+    svg('text', { class: 'chip-count', x: cells.width - 7, y: 15 }));
+}
+
+function drawBox(p, { cells }) {
+  const at = (i) => [pad + (i % cells.columns) * (cells.width + cells.space), headHeight + Math.floor(i / cells.columns) * (cells.height + cells.space)];
+  const drawn = p.groups.map((list, i) => (cells.named ? drawNamed(...at(i), cells, list) : drawSquare(...at(i), cells)));
   const state = svg('text', { x: pad, y: 31, class: 'state' });
   const box = svg('a', { class: 'node', href: '#backends', 'data-owner': p.member.name, transform: `translate(${p.x} ${p.y})` },
     svg('rect', { class: 'box', width: p.width, height: p.height, rx: 8 }),
-    svg('circle', { class: 'lamp', cx: pad + 4, cy: 13, r: 4 }), name, state, ...squares);
-  return { box, state, squares, owner: p.member.name, group };
+    svg('circle', { class: 'lamp', cx: pad + 4, cy: 13, r: 4 }),
+    svg('text', { x: pad + 13, y: 17, class: 'name' }, clip(p.member.name, p.width - 2 * pad - 13)), ' ', state,
+    svg('g', { 'aria-hidden': 'true' }, drawn));
+  return { box, state, cells: drawn };
 }
 
 const badness = { healthy: 0, starting: 1, draining: 2, unhealthy: 3 };
 
-// paint gives squares and boxes the state of now, without making anything.
-function paint(drawn, p, most) {
+// paint gives boxes and cells the state of now, without making anything.
+function paint(drawn, p, most, { named, width }) {
   const { member } = p;
-  const owns = plural(p.backends.length, 'backend');
-  setText(drawn.state, `${stateOf(member)} · ${count(p.backends.length)} owned`);
+  const owned = p.width < 130 ? count(p.backends.length) : `${count(p.backends.length)} owned`;
+  setText(drawn.state, `${stateOf(member)} · ${owned}`);
   setAttr(drawn.box, 'class', `node ${levelOf(member)}${member.link === 'self' ? ' self' : ''}`);
-  setAttr(drawn.box, 'aria-label', `${member.name}: ${stateOf(member)}, owns ${owns}. Show them`);
-  p.squares.forEach((list, i) => {
+  p.groups.forEach((list, i) => {
     const worst = list.reduce((a, b) => (badness[b.health] > badness[a.health] ? b : a));
     const active = list.reduce((sum, b) => sum + b.active, 0) / list.length;
+    const cell = drawn.cells[i];
+    const title = list.length === 1 ? `${worst.id}: ${worst.health}, ${count(worst.active)} active`
+      : `${list[0].id} to ${list.at(-1).id}: worst is ${worst.health}, ${count(Math.round(active))} active each`;
+    setText(cell.firstElementChild, title);
+    if (named) {
+      setAttr(cell, 'class', `cell ${worst.health}`);
+      setAttr(cell.children[2], 'width', Math.round((active / most) * width));
+      setText(cell.lastElementChild, worst.health === 'healthy' ? count(active) : worst.health);
+      return;
+    }
     const level = active <= 0 ? 0 : Math.min(1 + Math.floor((active / most) * 3.99), 4);
-    setAttr(drawn.squares[i], 'class', `square ${worst.health} l${level}`);
-    const title = list.length === 1 ? `${worst.id}: ${worst.health}, ${count(worst.active)} active` : `${list[0].id} to ${list.at(-1).id}: worst is ${worst.health}, ${count(Math.round(active))} active each`;
-    setText(drawn.squares[i].firstElementChild, title);
+    setAttr(cell, 'class', `square ${worst.health} l${level}`);
   });
 }
 
@@ -158,8 +180,8 @@ export class ClusterMap {
 
   update(status) {
     this.last = status;
-    const width = $('map').clientWidth;
-    if (!width) return;
+    const width = $('map').clientWidth - 4; // room for a focus ring
+    if (width <= 0) return;
     const boxes = owned(status);
     const plan = layout(boxes, width);
     const shape = JSON.stringify([width, plan.group, boxes.map((b) => [b.member.name, b.backends.map((x) => x.id)])]);
@@ -169,7 +191,7 @@ export class ClusterMap {
     this.shape = shape;
     this.links = links;
     const most = Math.max(...status.backends.map((b) => b.active), 1);
-    plan.placed.forEach((p, i) => paint(this.drawn[i], p, most));
+    plan.placed.forEach((p, i) => paint(this.drawn[i], p, most, plan.cells));
     setHidden($('grouped'), plan.group === 1);
     setText($('grouped'), `a square stands for ${plan.group} backends, the worst of them shown`);
     setText($('cluster-note'), noteOf(status));
@@ -178,8 +200,8 @@ export class ClusterMap {
 
   draw(plan, width) {
     this.drawn = plan.placed.map((p) => drawBox(p, plan));
-    setAttr(this.svg, 'viewBox', `0 0 ${width} ${plan.height}`);
-    setAttr(this.svg, 'height', plan.height);
+    setAttr(this.svg, 'viewBox', `-2 -2 ${width + 4} ${plan.height + 4}`);
+    setAttr(this.svg, 'height', plan.height + 4);
     this.svg.replaceChildren(svg('g', { class: 'wires', 'aria-hidden': 'true' }, wires(plan)), ...this.drawn.map((d) => d.box));
   }
 

@@ -1,9 +1,10 @@
 // Ten minutes of seconds, in arrays of fixed length that are shifted in place.
 
 export const WINDOW = 600;
-const smooth = 10; // seconds that a share is of: of one second it jumps
+const smooth = 10; // seconds that a share or a mean is of: of one second it jumps
 
 const columns = ['requests', 'errors', 'refused', 'prompt', 'cached', 'p50', 'p90', 'inFlight', 'queued'];
+const smoothed = ['errors', 'refused', 'p50', 'p90'];
 
 export class Series {
   constructor() {
@@ -11,6 +12,7 @@ export class Series {
     this.x = new Array(WINDOW).fill(0);
     for (const c of columns) this[c] = new Array(WINDOW).fill(null);
     this.share = new Array(WINDOW).fill(null);
+    for (const c of smoothed) this[`${c}Smooth`] = new Array(WINDOW).fill(null);
   }
 
   // take adds an answer of /live.
@@ -21,6 +23,7 @@ export class Series {
       if (i >= 0 && i < WINDOW) this.put(i, s, s.second === answer.now);
     }
     this.shares();
+    for (const c of smoothed) mean(this[c], this[`${c}Smooth`]);
   }
 
   moveTo(now) {
@@ -98,6 +101,23 @@ export class Series {
       });
     }
     return list;
+  }
+}
+
+// mean writes the means of the last few known values; null stays null.
+function mean(from, to) {
+  let sum = 0;
+  let known = 0;
+  for (let i = 0; i < WINDOW; i++) {
+    if (from[i] !== null) {
+      sum += from[i];
+      known++;
+    }
+    if (i >= smooth && from[i - smooth] !== null) {
+      sum -= from[i - smooth];
+      known--;
+    }
+    to[i] = from[i] === null ? null : sum / known;
   }
 }
 

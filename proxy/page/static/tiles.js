@@ -3,46 +3,46 @@
 import uPlot from './vendor/uPlot.esm.js';
 import { colour } from './colour.js';
 import { $, h, setAttr, setText, table } from './dom.js';
-import { count, millis, minuteOf, none, plural, rate, share, timeOf } from './format.js';
+import { count, millis, minuteOf, none, rate, share, timeOf } from './format.js';
 import { onTheme } from './theme.js';
 
 const height = 104;
 const font = '11px system-ui, sans-serif';
 
-// A tile's lines are columns of the series: the first is filled.
+// A tile's lines are columns of the series, the first drawn above the others.
 const kinds = [
   {
     title: 'Requests a second', lines: [['requests', 'accent']], show: rate, floor: 1,
     now: (s) => [rate(s.series.rate('requests', 10)), `${count(s.minute?.requests)} in the last minute`],
   },
   {
-    title: 'Time to first token', lines: [['p50', 'accent'], ['p90', 'second']], show: millis, floor: 10,
-    now: (s) => [millis(s.minute?.ttft_p50_ms), `median of a minute; 90th percentile ${millis(s.minute?.ttft_p90_ms)}`],
+    title: 'First token, median', lines: [['p50Smooth', 'accent'], ['p90Smooth', 'second']], show: millis, floor: 10,
+    now: (s) => [millis(s.minute?.ttft_p50_ms), `90th percentile ${millis(s.minute?.ttft_p90_ms)}`],
   },
   {
-    title: 'Prompt tokens from cache', lines: [['share', 'accent']], show: share, top: 1,
+    title: 'From cache', lines: [['share', 'accent']], show: share, top: 1,
     now: (s) => [share(s.minute?.prompt_tokens ? s.minute.cached_tokens / s.minute.prompt_tokens : NaN), hitNote(s.minute)],
   },
   {
     title: 'In flight', lines: [['inFlight', 'accent']], show: count, floor: 4,
-    now: (s) => [count(s.series.inFlight.at(-1)), 'requests being served here now'],
+    now: (s) => [count(s.series.inFlight.at(-1)), 'served by this node now'],
   },
   {
     title: 'Waiting', lines: [['queued', 'accent']], show: count, floor: 4,
-    now: (s) => [count(s.series.queued.at(-1)), 'requests waiting for their turn'],
+    now: (s) => [count(s.series.queued.at(-1)), 'for their turn now'],
   },
   {
-    title: 'Errors a second', lines: [['errors', 'bad'], ['refused', 'second']], show: rate, floor: 1,
+    title: 'Errors a second', lines: [['errorsSmooth', 'bad'], ['refusedSmooth', 'second']], show: rate, floor: 1,
     now: (s) => [rate(s.series.rate('errors', 10)), errorNote(s.minute)],
   },
 ];
 
 function hitNote(minute) {
-  if (!minute?.requests) return 'no request in the last minute';
-  return minute.prompt_tokens ? 'of the last minute, as engines report' : 'engines report none';
+  if (!minute?.requests) return 'no request in a minute';
+  return minute.prompt_tokens ? 'of prompt tokens' : 'engines report none';
 }
 
-const errorNote = (minute) => (minute ? `last minute: ${count(minute.errors)} of 500 and above, ${count(minute.refused)} of 400 and above` : none);
+const errorNote = (minute) => (minute ? `${count(minute.errors)} failed, ${count(minute.refused)} refused` : none);
 
 const times = (_, splits) => splits.map((s) => minuteOf(new Date(s * 1000)));
 
@@ -73,17 +73,16 @@ class Tile {
         { ...axis, size: 20, space: 72, values: times, grid: { show: false } },
         { ...axis, size: 52, space: 30, values: (_, splits) => splits.map(kind.show) },
       ],
-      series: [{}, ...kind.lines.map(([column, name], i) => ({
-        label: column, stroke: () => colour(name), width: i === 0 ? 1.6 : 1.2,
-        fill: i === 0 && kind.lines.length === 1 ? () => colour(`${name}-wash`) : undefined,
-        points: { show: false },
+      series: [{}, ...kind.lines.toReversed().map(([column, name]) => ({
+        label: column, stroke: () => colour(name), width: 1.5, points: { show: false },
+        fill: kind.lines.length === 1 ? () => colour(`${name}-wash`) : undefined,
       }))],
       hooks: { setCursor: [(u) => this.point(u.cursor.idx)] },
     }, this.data(series), this.chartBox);
   }
 
   data(series) {
-    return [series.x, ...this.kind.lines.map(([column]) => series[column])];
+    return [series.x, ...this.kind.lines.toReversed().map(([column]) => series[column])];
   }
 
   point(i) {
