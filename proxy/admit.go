@@ -31,12 +31,13 @@ var limitNames = map[string]string{
 // bytesPerToken is that of English text in the large vocabularies.
 const bytesPerToken = 4
 
-// guess is about how many tokens the request may take, before anyone has counted.
+// guess is about how many tokens the request may take, before anyone has counted. A
+// minute of speech is a megabyte, and no quarter of a million tokens.
 func (x *exchange) guess() int64 {
 	if !x.endpoint.computes {
 		return 1
 	}
-	return max(x.bodyBytes/bytesPerToken, 1)
+	return max(x.want.Bytes/bytesPerToken, 1)
 }
 
 // settle corrects the guess by what the engine counted.

@@ -67,7 +67,7 @@ func (x *exchange) answer(resp *http.Response) *answer {
 	if resp.Header.Get("Content-Encoding") != "" {
 		a.watch.blind = true
 	}
-	if a.good { // a client may leave and ask for the response again
+	if a.good && a.watch.style == responsesStyle { // a client may leave and ask for it again
 		a.watch.keeps = x.keepsResponse
 	}
 	return a

@@ -1,12 +1,14 @@
 package proxy
 
 import (
+	"errors"
 	"io"
 	"net/http"
 	"strings"
 	"sync/atomic"
 	"testing"
 
+	"kvca/proxy/tenant"
 	"kvca/router"
 )
 
@@ -124,5 +126,45 @@ func TestFaultsOfFallbacksAndOriginsAreNamed(t *testing.T) {
 	}
 	if strings.Contains(err.Error(), "8443") {
 		t.Errorf("a good origin is a fault: %v", err)
+	}
+}
+
+// keyed is tenants of which there is one, with the key "k".
+type keyed struct{ tenant.Tenant }
+
+func (k *keyed) Find(h http.Header) (*tenant.Tenant, error) {
+	if h.Get("Authorization") != "Bearer k" {
+		return nil, errors.New("the key is not known")
+	}
+	return &k.Tenant, nil
+}
+
+func TestATenantGetsNoModelThatIsNotItsOwn(t *testing.T) {
+	g, _ := newFallbackRig(t)
+	cfg := g.proxy.config().Config
+	cfg.Tenants = &keyed{tenant.Tenant{Name: "t", Models: []string{"m"}}}
+	if err := g.proxy.Reconfigure(cfg); err != nil {
+		t.Fatal(err)
+	}
+	g.engines[0].answer(status(503))
+	if text := g.expect(503, "/v1/chat/completions", chat("hi"), "Authorization", "Bearer k"); !strings.Contains(text, "engine says 503") {
+		t.Errorf("answer %s", text)
+	}
+	if n := g.engines[1].served.Load(); n != 0 {
+		t.Errorf("the other model got %d requests", n)
+	}
+}
+
+// A browser can send its key in the subprotocols only. The engine does not see it.
+func TestAKeyAmongSubprotocolsOpensAWebSocket(t *testing.T) {
+	g := newRig(t, 1, func(c *Config, _ *router.Config, _ *poolConfig) { c.Tenants = &keyed{tenant.Tenant{Name: "t"}} })
+	g.engines[0].answer(socketEngine(func(a accepted) { io.WriteString(a, a.request.Header.Get("Sec-WebSocket-Protocol")) }))
+	_, _, resp := g.dial("/v1/realtime", "Sec-WebSocket-Protocol: realtime\r\n", "")
+	if code := codeOf(t, read(t, resp)); resp.StatusCode != 401 || code != "invalid_api_key" {
+		t.Errorf("without a key: %d %s", resp.StatusCode, code)
+	}
+	_, r, resp := g.dial("/v1/realtime", "Sec-WebSocket-Protocol: realtime, openai-insecure-api-key.k\r\n", "")
+	if text, _ := io.ReadAll(r); resp.StatusCode != 101 || string(text) != "realtime" {
+		t.Errorf("%d, the engine was offered %q", resp.StatusCode, text)
 	}
 }
