@@ -30,7 +30,7 @@ func TestThePageIsAccessible(t *testing.T) {
 	if err != nil {
 		t.Skipf("axe-core is not there: %v", err)
 	}
-	b := openFake(t, newFake(t, 3, 12, ill), desk)
+	b := openFake(t, newFake(t, 3, 4, ill), desk)
 	b.awaitLive()
 	b.js(string(axe)+"; 0", nil)
 	b.js(`document.querySelectorAll('details').forEach((d) => { d.open = true; })`, nil)
@@ -94,7 +94,7 @@ func TestDarkAndLightFollowTheSystemAndTheToggle(t *testing.T) {
 		t.Errorf("the ground is %d light after the toggle", n)
 	}
 	b.shot("light", false)
-	b.js(`location.reload()`, nil)
+	b.do(chromedp.Navigate(b.node.URL + "/"))
 	b.awaitLive()
 	if n := light(); n < 200 {
 		t.Errorf("the ground is %d light after a reload", n)

@@ -93,7 +93,7 @@ func open(t *testing.T, url string, v view) *tab {
 	t.Cleanup(cancel)
 	b := &tab{T: t, ctx: ctx}
 	b.do() // opens the tab
-	ctx, stop := context.WithTimeout(ctx, time.Minute)
+	ctx, stop := context.WithTimeout(ctx, 3*time.Minute)
 	t.Cleanup(stop)
 	b.ctx = ctx
 	if err := chromedp.Listen(ctx, b.note); err != nil {
@@ -200,7 +200,7 @@ func (b *tab) text(expression string) (s string) {
 func (b *tab) await(expression string) {
 	b.Helper()
 	var ok bool
-	for end := time.Now().Add(15 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		if b.js("!!("+expression+")", &ok); ok {
 			return
 		}

@@ -287,3 +287,26 @@ func (b *tab) memory() (heap float64, nodes int64) {
 	}
 	return call(b, runtime.GetHeapUsage, cdp.Empty{}).UsedSize, call(b, memory.GetDOMCounters, cdp.Empty{}).Nodes
 }
+
+// The fake's answers are what we believe that a node says; this one is a node.
+func TestARealNodeIsShown(t *testing.T) {
+	b := open(t, RealNode(t), desk)
+	b.awaitLive()
+	b.await(`document.querySelectorAll('#decision-list tbody tr').length === 3`)
+	for expression, want := range map[string]string{
+		`document.getElementById('node').textContent`:                                      "gw-1",
+		`[...document.querySelectorAll('#backend-list .state')].map((e) => e.textContent)`: "healthy,healthy",
+		`document.querySelectorAll('#map .cell').length`:                                   "2",
+		`document.querySelectorAll('#decision-list .reason')[0].textContent`:               "Longest prefix",
+		`/undefined|NaN|null|\[object/.test(document.body.innerText)`:                      "false",
+		`document.querySelectorAll('#tiles .value')[2].textContent`:                        "60 %",
+		`document.getElementById('index-state').textContent.startsWith('Off')`:             "true",
+	} {
+		b.await(`String(` + expression + `) === ` + fmt.Sprintf("%q", want))
+	}
+	b.js(`document.getElementById('example').click(); document.getElementById('explain-go').click()`, nil)
+	b.await(`document.querySelectorAll('#explanation-detail tbody tr').length === 2`)
+	b.js(`document.querySelector('[aria-label="Drain gpu-1"]').click(); document.querySelector('#dialog-body .primary').click()`, nil)
+	b.await(`document.querySelector('[aria-label="Undrain gpu-1"]')`)
+	b.clean()
+}

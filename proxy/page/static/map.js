@@ -179,6 +179,7 @@ export class ClusterMap {
   }
 
   update(status) {
+    if (!this.last) $('members').parentElement.open = status.members.length <= 8;
     this.last = status;
     const width = $('map').clientWidth - 4; // room for a focus ring
     if (width <= 0) return;
@@ -192,6 +193,7 @@ export class ClusterMap {
     this.links = links;
     const most = Math.max(...status.backends.map((b) => b.active), 1);
     plan.placed.forEach((p, i) => paint(this.drawn[i], p, most, plan.cells));
+    setHidden($('legend'), plan.cells.named);
     setHidden($('grouped'), plan.group === 1);
     setText($('grouped'), `a square stands for ${plan.group} backends, the worst of them shown`);
     setText($('cluster-note'), noteOf(status));
