@@ -13,6 +13,10 @@ const (
 	keepAlive      = 2 * time.Minute
 	maxHeaderBytes = 64 << 10
 	maxStreams     = 1000 // of one HTTP/2 connection
+	// writeIdle is how long a client of HTTP/2 may take nothing at all from its
+	// connection. A stream's own deadline frees the stream only, and a client that
+	// sends something now and then is never pinged.
+	writeIdle = time.Minute
 )
 
 // NewHTTPServer makes the server for a listener, of clients or of admins: HTTP/1.1
@@ -29,7 +33,7 @@ func NewHTTPServer(h http.Handler, log *slog.Logger) *http.Server {
 		IdleTimeout:       keepAlive,
 		MaxHeaderBytes:    maxHeaderBytes,
 		Protocols:         protocols,
-		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreams, SendPingTimeout: 30 * time.Second},
+		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreams, SendPingTimeout: 30 * time.Second, WriteByteTimeout: writeIdle},
 		// What net/http has to say is about clients that misbehave.
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
