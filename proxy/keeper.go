@@ -89,6 +89,12 @@ func (x *exchange) search(id string, among []*router.Backend) (*router.Backend, 
 	case <-ctx.Done():
 		return nil, unclear
 	}
+	if b := x.p.pins.keeper(id, among); b != nil { // found while this one waited
+		return b, kept
+	}
+	if x.p.pins.isAbsent(id, time.Now()) {
+		return nil, absent
+	}
 	var (
 		next    atomic.Int64
 		doubt   atomic.Bool
