@@ -27,6 +27,7 @@ var subcommands = []func() *cli.Command{
 	statusCommand,
 	simulateCommand,
 	configCommand,
+	keyCommand,
 	completionCommand,
 	versionCommand,
 }
