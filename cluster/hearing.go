@@ -25,7 +25,8 @@ type hearing struct {
 	asked      time.Duration
 }
 
-// wantAgain is how long nothing may come of a stream that is wanted and not whole.
+// wantAgain is how long nothing may come of a stream that is wanted and not whole, or
+// no longer: the copy that was asked for may have been dropped as a whole.
 const wantAgain = 5 * time.Second
 
 // askPause is the time between two times that a source is asked for: who tells gaps
@@ -73,7 +74,7 @@ func (o *offer) tend(now time.Duration) {
 	h := &o.hearing
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.want || !h.copied && now-h.moved >= wantAgain {
+	if h.want || (h.lost || !h.copied) && now-h.moved >= wantAgain {
 		o.askLocked(now)
 	}
 	if h.unacked {

@@ -44,6 +44,23 @@ func TestGoodbyeOfASourceIsSaidUntilItIsTaken(t *testing.T) {
 	}
 }
 
+func TestACopyThatIsDroppedAsAWholeIsAskedForAgain(t *testing.T) {
+	f, e, feed := pair(t)
+	n := f.nodes[1]
+	n.inboxes(100) // no part fits, of changes or of the copy that is asked for then
+	for range 3 {
+		s := run(f.rng, 50)
+		e.runs[s.Hashes[0]] = s
+		feed.Store(s)
+		f.pass(time.Second, 1000)
+	}
+	n.inboxes(sourceInbox)
+	f.pass(2*wantAgain, 1000)
+	if why := e.agrees(n.Cluster, true); why != "" {
+		t.Error(why)
+	}
+}
+
 func TestOldNodesAreToldOffersAndNothingElse(t *testing.T) {
 	f := newField(t, 1, 2, 1)
 	sent := make(map[byte]int)
