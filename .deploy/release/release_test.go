@@ -99,13 +99,13 @@ func entries(t *testing.T, name, folder string) (names []string) {
 
 func TestDebianVersions(t *testing.T) {
 	for version, want := range map[string]string{
-		"v1.2.3":             "1.2.3",
-		"1.2.3":              "1.2.3",
-		"v1.2.3-4-gabcdef0":  "1.2.3+4+gabcdef0",
-		"abcdef0":            "0~20260921.135320.abcdef0",
-		"1234567":            "0~20260921.135320.1234567",
-		"abcdef0-dirty":      "0~20260921.135320.abcdef0.dirty",
-		"v1.2.3-dirty":       "1.2.3+dirty",
+		"v1.2.3":            "1.2.3",
+		"1.2.3":             "1.2.3",
+		"v1.2.3-4-gabcdef0": "1.2.3+4+gabcdef0",
+		"abcdef0":           "0~20260921.135320.abcdef0",
+		"1234567":           "0~20260921.135320.1234567",
+		"abcdef0-dirty":     "0~20260921.135320.abcdef0.dirty",
+		"v1.2.3-dirty":      "1.2.3+dirty",
 	} {
 		r := &release{version: version, date: time.Date(2026, 9, 21, 13, 53, 20, 0, time.UTC)}
 		if got := r.debVersion(); got != want {
