@@ -67,15 +67,15 @@ func TestDecisionsAreAnsweredInPages(t *testing.T) {
 		first, last uint64
 		candidates  int
 	}{
-		"":                          {251, 300, 0},
-		"?limit=200":                {101, 300, 0},
-		"?after=298":                {299, 300, 0},
-		"?after=10&limit=3":         {298, 300, 0},
-		"?after=299&details=true":   {300, 300, 1},
-		"?seq=200":                  {200, 200, 1},
-		"?seq=100":                  {},
-		"?seq=301":                  {},
-		"?after=300":                {},
+		"":                           {251, 300, 0},
+		"?limit=200":                 {101, 300, 0},
+		"?after=298":                 {299, 300, 0},
+		"?after=10&limit=3":          {298, 300, 0},
+		"?after=299&details=true":    {300, 300, 1},
+		"?seq=200":                   {200, 200, 1},
+		"?seq=100":                   {},
+		"?seq=301":                   {},
+		"?after=300":                 {},
 		"?after=9000000000000000000": {},
 	} {
 		var a struct {

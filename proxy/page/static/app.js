@@ -43,6 +43,7 @@ async function round(signal, turn) {
 
 function showStatus(said) {
   status = said;
+  setAttr(document.body, 'data-loaded', 'true');
   document.title = `${said.node} · KVCA`;
   setText($('node'), said.node);
   setText($('where'), `${said.cluster}, ${said.ready ? 'ready' : 'not ready'}`);
@@ -67,6 +68,8 @@ function tell(now) {
   setAttr($('connection'), 'data-state', now.state);
   setAttr(document.body, 'data-stale', now.state === 'failing' && now.good ? 'true' : null);
   setHidden($('outage'), now.state !== 'failing');
+  setHidden($('attention'), now.state === 'failing'); // what was well need not be
+  setHidden($('loading'), now.state !== 'live' && now.state !== 'paused');
   setHidden($('login'), now.state !== 'locked');
   setHidden($('forget'), !token() || now.state === 'locked');
   if (now.state === 'failing') setText($('outage-text'), outage(now));

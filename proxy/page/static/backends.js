@@ -2,7 +2,7 @@
 
 import { ask, Refused } from './api.js';
 import { factList } from './decision.js';
-import { close, show } from './dialog.js';
+import { close, question, show } from './dialog.js';
 import { $, bar, classOf, h, keyed, setAttr, setBar, setHidden, setText } from './dom.js';
 import { count, names, plural, share } from './format.js';
 
@@ -204,7 +204,7 @@ export class Backends {
     const fault = h('p', { class: 'fault', role: 'alert' });
     const go = h('button', { type: 'button', class: 'primary', on: { click: () => this.change(id, verb.toLowerCase(), go, fault) } }, `${verb} ${id}`);
     const cancel = h('button', { type: 'button', on: { click: close } }, 'Cancel');
-    show(`${verb} ${id}?`, h('p', null, effect), fault, h('div', { class: 'controls end' }, cancel, go));
+    question(`${verb} ${id}?`, h('p', null, effect), fault, h('div', { class: 'controls end' }, cancel, go));
   }
 
   async change(id, verb, button, fault) {

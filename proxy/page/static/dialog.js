@@ -11,6 +11,16 @@ dialog.addEventListener('close', () => dialog.open || $('dialog-body').replaceCh
 dialog.addEventListener('click', (event) => event.target === dialog && dialog.close());
 
 export function show(title, ...content) {
+  open('', title, content);
+}
+
+// question is a small one.
+export function question(title, ...content) {
+  open('small', title, content);
+}
+
+function open(kind, title, content) {
+  dialog.className = kind;
   setText($('dialog-title'), title);
   $('dialog-body').replaceChildren(...content);
   if (!dialog.open) dialog.showModal();
