@@ -310,7 +310,7 @@ func TestRapidResetIsBounded(t *testing.T) {
 		go io.Copy(io.Discard, c)
 		fields := h2Fields(":method", "POST", ":scheme", "http", ":authority", "x", ":path", "/v1/chat/completions", "content-length", "27")
 		io.WriteString(c, h2Preface+h2Frame(h2Settings, 0, 0, ""))
-		for i := range uint32(3 * maxStreams) {
+		for i := range uint32(2 * maxStreams) {
 			if _, err := io.WriteString(c, h2Frame(h2Headers, h2EndHeaders, 2*i+1, fields)+h2Frame(h2Reset, 0, 2*i+1, "\x00\x00\x00\x08")); err != nil {
 				break
 			}

@@ -14,6 +14,8 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -151,6 +153,22 @@ func readN(c io.Reader, n int) (string, error) {
 	return string(b[:n]), err
 }
 
-func lines(log *bytes.Buffer, level string) int {
-	return bytes.Count(log.Bytes(), []byte("level="+level))
+// logText is what was logged, by whichever goroutine.
+type logText struct {
+	mu sync.Mutex
+	b  bytes.Buffer
 }
+
+func (l *logText) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *logText) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+func lines(log *logText, level string) int { return strings.Count(log.String(), "level="+level) }

@@ -1,7 +1,6 @@
 package listen
 
 import (
-	"bytes"
 	"errors"
 	"log/slog"
 	"net"
@@ -15,7 +14,7 @@ import (
 
 func TestAConnectionTooManyWaitsForASlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n, m, log := newNetwork(t), NewMetrics(prometheus.NewRegistry()), new(bytes.Buffer)
+		n, m, log := newNetwork(t), NewMetrics(prometheus.NewRegistry()), new(logText)
 		l := Limit(n, "listen", 2, m, slog.New(slog.NewTextHandler(log, nil)))
 		open := func() float64 { return testutil.ToFloat64(m.connections) }
 		var held []net.Conn

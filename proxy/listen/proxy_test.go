@@ -1,7 +1,6 @@
 package listen
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"io"
@@ -58,8 +57,9 @@ func TestHeadersAreRead(t *testing.T) {
 			if err != nil || h.size != len(c.header) || got != c.client {
 				t.Errorf("%+v, %v", h, err)
 			}
-			for n := range len(c.header) {
-				if _, err := parseProxyHeader([]byte(c.header[:n])); !errors.Is(err, errMore) {
+			all := []byte(c.header)
+			for n := range all {
+				if _, err := parseProxyHeader(all[:n]); !errors.Is(err, errMore) {
 					t.Fatalf("of %d bytes: %v, want more", n, err)
 				}
 			}
@@ -121,10 +121,10 @@ func FuzzProxyHeader(f *testing.F) {
 
 // meet is a connection that a listener with these trusted networks has accepted; the
 // client is in 10.0.0.0/16.
-func meet(t *testing.T, trusted string) (client, server net.Conn, log *bytes.Buffer) {
+func meet(t *testing.T, trusted string) (client, server net.Conn, log *logText) {
 	t.Helper()
 	n := newNetwork(t)
-	log = new(bytes.Buffer)
+	log = new(logText)
 	l := ProxyProtocol(n, prefixes(trusted), slog.New(slog.NewTextHandler(log, nil)))
 	client = n.dial(t)
 	return client, accept(t, l), log
@@ -161,7 +161,7 @@ func TestATrustedPeerTellsTheClient(t *testing.T) {
 				if text, err := readN(server, 17); text != "POST / HTTP/1.1\r\n" {
 					t.Errorf("after %q in steps of %d: %q, %v", header, step, text, err)
 				}
-				if log.Len() > 0 {
+				if log.String() != "" {
 					t.Error(log)
 				}
 			})

@@ -20,12 +20,12 @@ import (
 )
 
 // open makes a TLS of a certificate that lasts for so long.
-func open(t *testing.T, p pair, lasts time.Duration, change func(*TLSConfig)) (*TLS, *bytes.Buffer, *prometheus.Registry) {
+func open(t *testing.T, p pair, lasts time.Duration, change func(*TLSConfig)) (*TLS, *logText, *prometheus.Registry) {
 	t.Helper()
 	cert, key := issue(t, nil, lasts)
 	write(t, p.cert, cert)
 	write(t, p.key, key)
-	log, reg := new(bytes.Buffer), prometheus.NewRegistry()
+	log, reg := new(logText), prometheus.NewRegistry()
 	cfg := TLSConfig{Listener: "listen", CertFile: p.cert, KeyFile: p.key, Metrics: NewMetrics(reg)}
 	if change != nil {
 		change(&cfg)
@@ -226,7 +226,7 @@ func TestAKeyThatAnyoneCanReadIsWarnedOf(t *testing.T) {
 	write(t, p.cert, cert)
 	write(t, p.key, key)
 	os.Chmod(p.key, 0o644)
-	var log bytes.Buffer
+	var log logText
 	if _, err := NewTLS(TLSConfig{CertFile: p.cert, KeyFile: p.key}, slog.New(slog.NewTextHandler(&log, nil))); err != nil || lines(&log, "WARN") != 1 {
 		t.Errorf("%v, log %s", err, &log)
 	}
