@@ -8,12 +8,12 @@ import (
 	"net/http"
 	"net/http/pprof"
 	"slices"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"kvca/proxy/backend"
+	"kvca/proxy/live"
+	"kvca/proxy/page"
 	"kvca/router"
 	"kvca/state/blockmap"
 	"kvca/state/ledger"
@@ -26,6 +26,8 @@ type AdminConfig struct {
 	Ledger *ledger.Ledger
 	// Gatherer gives the metrics.
 	Gatherer prometheus.Gatherer
+	// Live is what the page shows of the last minutes; nil for no page.
+	Live *live.Live
 	// Awaits is whether the node still looks for its first backends; nil for no.
 	Awaits func() bool
 	// Draining is whether the node is on its way out: it then reports not ready.
@@ -58,7 +60,7 @@ func NewAdmin(c AdminConfig) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", a.healthz)
 	mux.HandleFunc("GET /readyz", a.readyz)
-	mux.Handle("GET /metrics", promhttp.HandlerFor(c.Gatherer, promhttp.HandlerOpts{Timeout: 10 * time.Second}))
+	mux.Handle("GET /metrics", metricsHandler(c.Gatherer))
 	mux.HandleFunc("GET /cluster/status", a.status)
 	mux.HandleFunc("GET /backends", a.backends)
 	mux.HandleFunc("POST /backends", a.addBackend)
@@ -67,6 +69,12 @@ func NewAdmin(c AdminConfig) http.Handler {
 	mux.HandleFunc("POST /backends/{id}/undrain", a.change(a.undrain))
 	mux.HandleFunc("POST /explain", a.explain)
 	mux.HandleFunc("GET /internal/kv-index", a.kvIndex)
+	if c.Live != nil {
+		mux.HandleFunc("GET /live", c.Live.ServeLive)
+		mux.HandleFunc("GET /decisions", c.Live.ServeDecisions)
+		mux.Handle("GET /{$}", page.Handler())
+		mux.Handle("GET /page/", page.Handler())
+	}
 	mux.HandleFunc("/debug/pprof/", pprof.Index)
 	mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
 	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)

@@ -85,6 +85,9 @@ type Config struct {
 	EnginePriority bool
 	// Observers are told of each request that has ended.
 	Observers []record.Observer
+	// WantsDetail is whether the next decision should list its candidates for
+	// observers; nil for never.
+	WantsDetail func() bool
 	// Tracer makes a span of each request; nil for none.
 	Tracer record.Tracer
 	// Knowledge is the precise index; nil for none.

@@ -16,13 +16,15 @@ type outcome struct {
 	resp    *http.Response
 	err     error
 	failure backend.Failure
+	lacks   bool // the engine says that it has no such model
 }
 
 // mayMoveOn is whether another backend may do better: the connection failed or
-// ended before the first byte, or the backend says that it can't take the request.
+// ended before the first byte, or the backend says that it can't take the request,
+// or has unloaded the adapter that the request is for.
 // A 500 is not among them: the engine accepted the work and would fail again.
 func (o *outcome) mayMoveOn() bool {
-	if o.lostConnection() {
+	if o.lostConnection() || o.lacks {
 		return true
 	}
 	if o.resp == nil {
@@ -44,7 +46,7 @@ func (o *outcome) lostConnection() bool {
 func (x *exchange) forward() error {
 	x.prepareHeader()
 	x.p.retries.request(x.began)
-	x.want.Detail = x.cfg.Logger.Enabled(x.r.Context(), slog.LevelDebug)
+	x.want.Detail = x.cfg.Logger.Enabled(x.r.Context(), slog.LevelDebug) || x.cfg.WantsDetail != nil && x.cfg.WantsDetail()
 	ctx, cancel := context.WithCancel(x.r.Context())
 	defer cancel()
 	if err := x.turn(ctx); err != nil {
@@ -106,19 +108,40 @@ func (x *exchange) attempt(ctx context.Context) outcome {
 		x.gateway = time.Since(x.began) - x.queued
 		x.p.metrics.gateway(time.Since(x.named) - x.queued)
 	}
+	if x.span != nil {
+		x.span.Attempt(x.ticket.Backend.ID, x.r.Header)
+	}
 	resp, err := x.send(ctx, b)
 	if err != nil {
 		o := outcome{err: err, failure: backend.Classify(err, 0)}
+		x.attempted(0, o.failure)
 		if ctx.Err() == nil {
 			b.Report(o.failure, x.fingerprint())
 		}
 		return o
 	}
 	o := outcome{resp: resp, failure: backend.Classify(nil, resp.StatusCode)}
+	x.attempted(resp.StatusCode, o.failure)
+	if x.name.Model != "" && backend.LacksModel(resp, x.name.Model) {
+		b.Lacks(x.name.Model)
+		o.lacks = true
+	}
 	if o.failure != backend.NoFailure {
 		b.Report(o.failure, x.fingerprint())
 	}
 	return o
+}
+
+// attempted ends the span of an attempt.
+func (x *exchange) attempted(status int, f backend.Failure) {
+	if x.span == nil {
+		return
+	}
+	failure := ""
+	if f != backend.NoFailure {
+		failure = f.String()
+	}
+	x.span.Attempted(status, failure)
 }
 
 // fingerprint tells prompts apart, so that one which fails everywhere is not

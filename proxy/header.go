@@ -50,9 +50,6 @@ func (x *exchange) prepareHeader() {
 	}
 	h["X-Request-Id"] = []string{x.id}
 	x.forwardedFor(h)
-	if x.span != nil {
-		x.span.Inject(h)
-	}
 }
 
 // setPriority says the tenant's priority to the engine's scheduler, where that is

@@ -72,9 +72,9 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 
 func (m *metrics) request(r *record.Record) {
 	m.requests.WithLabelValues(r.Endpoint, r.Model, strconv.Itoa(r.Status)).Inc()
-	m.duration.WithLabelValues(r.Endpoint).Observe(r.Duration.Seconds())
+	observe(m.duration.WithLabelValues(r.Endpoint), r.Duration.Seconds(), r.Trace)
 	if r.FirstByte > 0 {
-		m.firstByte.WithLabelValues(r.Endpoint).Observe(r.FirstByte.Seconds())
+		observe(m.firstByte.WithLabelValues(r.Endpoint), r.FirstByte.Seconds(), r.Trace)
 	}
 }
 

@@ -37,7 +37,7 @@ func (x *exchange) turn(ctx context.Context) error {
 const defaultClass = 5
 
 func overloaded(code, message string) *apiError {
-	return &apiError{status: http.StatusServiceUnavailable, code: code, message: message, retryAfter: 2}
+	return &apiError{status: http.StatusTooManyRequests, code: code, message: message, retryAfter: 2}
 }
 
 // booked tells the queue that a request which had to wait counts now, or never will.

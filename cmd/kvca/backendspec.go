@@ -72,6 +72,8 @@ var backendFields = []struct {
 	{"api_key_file", setAPIKey},
 	{"ca_file", backendText(func(c *backend.Config) *string { return &c.CAFile })},
 	{"insecure_skip_verify", setInsecure},
+	{"zone", backendText(func(c *backend.Config) *string { return &c.Zone })},
+	{"server_name", backendText(func(c *backend.Config) *string { return &c.ServerName })},
 	{"events", backendText(func(c *backend.Config) *string { return &c.Events })},
 }
 

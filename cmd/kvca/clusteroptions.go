@@ -211,9 +211,12 @@ func isUnspecified(address string) bool {
 
 // checkPeer checks an address to connect to.
 func checkPeer(text string) error {
+	if name, srv := strings.CutPrefix(text, "srv://"); srv && name != "" && checkName(name) == nil && !strings.ContainsAny(name, "/:?") {
+		return nil
+	}
 	host, port, err := net.SplitHostPort(text)
 	if checkAddress(text) != nil || err != nil || host == "" || port == "0" {
-		return fmt.Errorf("%q is no address of a peer: want HOST:PORT, such as gw-1:7946", text)
+		return fmt.Errorf("%q is no address of a peer: want HOST:PORT, such as gw-1:7946, or srv://NAME", text)
 	}
 	return nil
 }

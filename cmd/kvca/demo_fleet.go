@@ -158,7 +158,7 @@ func (f *demoFleet) run(ctx context.Context, play func(context.Context)) error {
 	defer stop(nil)
 	var lives []*demoLife
 	for _, n := range f.nodes() {
-		lives = append(lives, live(context.WithoutCancel(ctx), n, stop))
+		lives = append(lives, begin(context.WithoutCancel(ctx), n, stop))
 	}
 	err := f.ready(playing)
 	if err == nil {
@@ -182,8 +182,8 @@ type demoLife struct {
 	ended chan error
 }
 
-// live runs a node; failed is told when it ends by itself.
-func live(ctx context.Context, n *node, failed context.CancelCauseFunc) *demoLife {
+// begin runs a node; failed is told when it ends by itself.
+func begin(ctx context.Context, n *node, failed context.CancelCauseFunc) *demoLife {
 	ctx, stop := context.WithCancel(ctx)
 	l := &demoLife{stop, make(chan error, 1)}
 	go func() {

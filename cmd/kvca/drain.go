@@ -31,17 +31,7 @@ func (n *node) drain(failed <-chan error) {
 		case <-failed: // nobody is served any more
 		}
 	}
-	end := time.Now().Add(s.drainTimeout)
-	err := shutdown(n.client, s.drainTimeout)
-	if err == nil { // it knows nothing of WebSockets
-		n.visitors.wait(time.Until(end))
-	}
-	if cut := n.proxy.InFlight(); err != nil || cut > 0 {
-		n.log.Warn("requests cut", "in_flight", cut, "timeout", s.drainTimeout)
-		n.client.Close()
-		n.proxy.CutSockets()
-		n.visitors.wait(handlerGrace)
-	}
+	n.drainClients(s.drainTimeout)
 	if n.peers != nil {
 		n.peers.leave()
 	}

@@ -34,7 +34,8 @@ type node struct {
 	settings *settings
 	log      *slog.Logger
 
-	front front
+	front    front
+	watchers watchers
 
 	metrics   *prometheus.Registry
 	locations *blockmap.Map
@@ -128,6 +129,10 @@ func (n *node) assemble() (err error) {
 		return err
 	}
 	s.proxy.Queue = tenant.NewQueue(s.front.queue, n.metrics)
+	s.proxy.Limiter = tenant.NewLimiter(n.quotas(), n.metrics)
+	if err = n.openWatchers(); err != nil {
+		return err
+	}
 	if n.proxy, err = proxy.New(s.proxy, n.router, n.pool); err != nil {
 		return err
 	}
@@ -181,7 +186,7 @@ func (n *node) furnish() error {
 func (n *node) adminConfig() proxy.AdminConfig {
 	c := proxy.AdminConfig{
 		Proxy: n.proxy, Map: n.locations, Ledger: n.loads, Gatherer: n.metrics,
-		Sources: n.sources, Awaits: n.awaits, Draining: n.draining.Load, Boot: bootName(n.boot),
+		Sources: n.sources, Live: n.watchers.live, Awaits: n.awaits, Draining: n.draining.Load, Boot: bootName(n.boot),
 		Client: n.shown("listen"), Admin: n.shown("admin"),
 	}
 	if n.peers != nil {
@@ -222,6 +227,7 @@ func (n *node) Run(ctx context.Context) error {
 	}
 	work.Go(func() { n.router.Run(background) })
 	work.Go(func() { n.know(background) })
+	work.Go(func() { n.watchers.live.Run(background) })
 	work.Go(func() { n.follow(background) })
 	if n.keeper != nil {
 		work.Go(func() { n.keeper.Run(background) })
@@ -289,5 +295,6 @@ func (n *node) Close() {
 		for _, e := range n.engines {
 			e.close()
 		}
+		n.watchers.close()
 	})
 }

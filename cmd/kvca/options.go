@@ -19,7 +19,7 @@ const day = 24 * time.Hour
 // file and the documentation are made from it.
 func options() []*option {
 	groups := [][]*option{
-		addressOptions(), frontOptions(), clusterOptions(), backendOptions(), discoveryOptions(), routingOptions(), indexOptions(), requestOptions(), lifeOptions(), simulateOptions(),
+		addressOptions(), frontOptions(), clusterOptions(), backendOptions(), discoveryOptions(), routingOptions(), indexOptions(), requestOptions(), lifeOptions(), watchOptions(), simulateOptions(),
 	}
 	var list []*option
 	for _, group := range groups {

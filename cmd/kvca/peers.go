@@ -22,6 +22,7 @@ import (
 	"kvca/cluster/secret"
 	"kvca/proxy"
 	"kvca/proxy/backend"
+	"kvca/proxy/tenant"
 	"kvca/router"
 )
 
@@ -206,6 +207,14 @@ func (p *peers) Status() proxy.ClusterStatus {
 		Members: members, Owner: s.Owners, Generation: s.Generation, Health: s.Health,
 		Refused: s.Refused, Degraded: s.Degraded, Divergence: s.Divergence,
 	}
+}
+
+// quotas hold the limits of tenants, over all nodes where there are several.
+func (n *node) quotas() tenant.Quotas {
+	if n.peers == nil {
+		return tenant.NewLocal(n.settings.router.Now)
+	}
+	return n.peers.Cluster
 }
 
 func (n *node) routerLoads() router.Loads {

@@ -117,8 +117,8 @@ func (n *node) apply(next *settings) error {
 	if err := n.checkBackends(was.backends, next.backends); err != nil {
 		return err
 	}
-	next.proxy.Tenants, next.proxy.Queue = was.proxy.Tenants, was.proxy.Queue
-	next.proxy.Observers, next.proxy.Tracer = was.proxy.Observers, was.proxy.Tracer
+	next.proxy.Tenants, next.proxy.Limiter, next.proxy.Queue = was.proxy.Tenants, was.proxy.Limiter, was.proxy.Queue
+	next.proxy.Observers, next.proxy.Tracer, next.proxy.WantsDetail = was.proxy.Observers, was.proxy.Tracer, was.proxy.WantsDetail
 	if err := n.proxy.Reconfigure(next.proxy); err != nil {
 		return err
 	}

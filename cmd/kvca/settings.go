@@ -28,6 +28,7 @@ type settings struct {
 	cluster       clusterSettings
 	index         indexSettings
 	front         frontSettings
+	watch         watchSettings
 
 	// hashKey is the key that a file gave, nil to derive it from the cluster's
 	// name.

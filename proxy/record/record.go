@@ -67,8 +67,12 @@ type Tracer interface {
 type Span interface {
 	// TraceID is "" where the request is not sampled.
 	TraceID() string
-	// Inject tells the backend which trace it is in.
-	Inject(h http.Header)
+	// Attempt begins the span of an attempt on a backend, and tells the backend of it
+	// in h. One that is not over is.
+	Attempt(backend string, h http.Header)
+	// Attempted ends it, with the status of the backend's answer, 0 for none, and
+	// what failed, from a closed set, "" for nothing.
+	Attempted(status int, failure string)
 	// End closes the span.
 	End(r *Record)
 }

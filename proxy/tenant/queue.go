@@ -127,6 +127,9 @@ func (q *Queue) Booked(pool string) {
 	q.admit(pool, false)
 }
 
+// WaitingAll is how many wait, over all pools.
+func (q *Queue) WaitingAll() int64 { return q.waiting.Load() }
+
 // Waiting is how many wait for the pool.
 func (q *Queue) Waiting(pool string) int {
 	if q.waiting.Load() == 0 {
