@@ -30,6 +30,16 @@
 // told is forgotten with its link, what an agent described with its own: agents are
 // let in by credential, for the backends that it lists, and are no peers.
 //
+// Limits of tenants hold over all nodes in the same way (state/quota): each key has an
+// owner, which hands its limit out in slices, and a request is decided from what its
+// node has in hand. What is lacking is asked for, one question a key at a time; where
+// the owner can't be had within the budget, a node goes by the limit divided by the
+// live members, and says so (degraded). What a node does not need goes back with the
+// next beat; what it holds is told with the held sets, and replaces what was
+// believed. Older nodes skip these frames: what they own is held by shares. While
+// configured limits differ, the owner goes by its own if its node has asked for the
+// key within a minute, else by the asker's.
+//
 // Every write wakes a process, which costs more than what is written. So news of
 // all kinds gathers for 5 ms and goes together; only questions and answers between
 // a routing node and an owner go at once. A candidate that leads so far that no
@@ -98,6 +108,9 @@
 //     bounds, the peers get another copy, after 250 ms to 16 s;
 //   - copies under way to a peer: 256 KiB; parts that wait to be applied: 4 MiB a peer;
 //     beyond, they are dropped, counted, and all that it tells is asked for anew;
+//   - keys of limits: 65,536, three quarters of them by what peers say; beyond, a key is
+//     not limited, and counted as degraded. One that is idle for 30 s is forgotten.
+//     1,024 requests wait for the answer about one key; reports go in frames of 12 KiB;
 //   - agents: 256 links, 4,096 offers each.
 //
 // # What is not promised

@@ -19,10 +19,9 @@ import (
 // answer. Who can't be had within the budget is done without: this node then goes by
 // the limit divided by the live members.
 const (
-	// maxQuotaKeys bounds the keys that are known here, maxPeerKeys those among them
-	// that only peers speak of. A key for which there is no room is not limited.
+	// maxQuotaKeys bounds the keys that are known here; what peers say makes no more
+	// than three quarters of them. A key for which there is no room is not limited.
 	maxQuotaKeys = 1 << 16
-	maxPeerKeys  = maxQuotaKeys / 4 * 3
 	// quotaIdle is after how long without use a key is forgotten.
 	quotaIdle = 30 * time.Second
 	// quotaShards spread the keys over as many locks.
@@ -37,6 +36,7 @@ type quotas struct {
 	seed    maphash.Seed
 	shards  [quotaShards]quotaShard
 	count   atomic.Int64
+	most    int64 // keys, less in tests
 	waits   sync.Pool
 	metrics *quotaMetrics
 }
@@ -73,7 +73,7 @@ type quotaKey struct {
 }
 
 func newQuotas(c *Cluster) *quotas {
-	q := &quotas{c: c, seed: maphash.MakeSeed(), metrics: newQuotaMetrics(c.cfg.Registerer)}
+	q := &quotas{c: c, seed: maphash.MakeSeed(), most: maxQuotaKeys, metrics: newQuotaMetrics(c.cfg.Registerer)}
 	q.waits.New = func() any { return &quotaWait{signal: make(chan struct{}, 1)} }
 	for i := range q.shards {
 		q.shards[i].keys = make(map[string]*quotaKey)
@@ -144,7 +144,7 @@ func (c *Cluster) Acquire(ctx context.Context, key string, l quota.Limit, tokens
 	s := q.shard(key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	k := q.enter(s, key, maxQuotaKeys, now)
+	k := q.enter(s, key, q.most, now)
 	if k == nil {
 		q.metrics.degraded.full.Inc()
 		return quota.Verdict{OK: true, Degraded: true}

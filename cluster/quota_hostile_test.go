@@ -77,12 +77,13 @@ func (n *lonely) pass(span time.Duration) {
 
 func TestAPeersKeysAreBoundedAndForgotten(t *testing.T) {
 	n := newLonely(t)
+	n.quotas.most = 1000
 	ask := quota.Ask{Seq: 1, Limit: quota.Limit{Requests: math.Inf(1), Tokens: 5, Concurrent: 1 << 20}, Need: quota.Amount{Requests: 1, Slots: 1 << 20}}
-	for i := range maxPeerKeys * 3 {
+	for i := range 3000 {
 		n.Deliver("peer", wire.QuotaAsk, wire.AppendQuotaAsk(nil, fmt.Sprint("made up ", i), &ask))
 	}
-	if got := n.quotas.count.Load(); got != maxPeerKeys {
-		t.Errorf("%d keys are known, want %d", got, maxPeerKeys)
+	if got := n.quotas.count.Load(); got != 750 {
+		t.Errorf("%d keys are known, want 750", got)
 	}
 	answer := n.heard[len(n.heard)-1]
 	r := wire.NewReader(answer.body)

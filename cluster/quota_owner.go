@@ -49,7 +49,7 @@ func (q *quotas) owned(s *quotaShard, name []byte, now time.Duration) *quotaKey 
 		if v.ring.Index(ring.Key(string(name))) != v.self {
 			return nil
 		}
-		k = q.enter(s, string(name), maxPeerKeys, now)
+		k = q.enter(s, string(name), q.most/4*3, now)
 	} else {
 		q.place(k, q.c.view.Load(), now)
 	}

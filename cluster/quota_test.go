@@ -159,14 +159,14 @@ func (w *world) play(meanwhile func(), loads ...*quotaLoad) {
 // The clients of eight nodes, however they are spread, get what is configured for
 // all of them together.
 func TestLimitsHoldOverEightNodes(t *testing.T) {
-	small := &quotaLoad{key: "small", limit: quota.Limit{Requests: 2}, rate: evenRate(60), span: 22 * time.Second, tick: 20 * time.Millisecond}
-	large := &quotaLoad{key: "large", limit: quota.Limit{Requests: 10_000}, rate: evenRate(18_000), span: 3 * time.Second, tick: 5 * time.Millisecond}
-	one := &quotaLoad{key: "one", limit: quota.Limit{Requests: 1000}, rate: onNode(5, 2000), span: 5 * time.Second, tick: 2 * time.Millisecond}
+	small := &quotaLoad{key: "small", limit: quota.Limit{Requests: 2}, rate: evenRate(30), span: 22 * time.Second, tick: 100 * time.Millisecond}
+	large := &quotaLoad{key: "large", limit: quota.Limit{Requests: 10_000, Burst: 200 * time.Millisecond}, rate: evenRate(16_000), span: 2000 * time.Millisecond, tick: 10 * time.Millisecond}
+	one := &quotaLoad{key: "one", limit: quota.Limit{Requests: 1000}, rate: onNode(5, 1600), span: 4 * time.Second, tick: 5 * time.Millisecond}
 	moving := &quotaLoad{key: "moving", limit: quota.Limit{Requests: 300}, rate: func(n int, passed time.Duration) float64 {
 		return onNode(int(passed/time.Second)*3%8, 600)(n, 0)
-	}, span: 12 * time.Second, tick: 5 * time.Millisecond}
-	slots := &quotaLoad{key: "slots", limit: quota.Limit{Concurrent: 4}, rate: evenRate(160), service: 400 * time.Millisecond, span: 12 * time.Second, tick: 10 * time.Millisecond}
-	tokens := &quotaLoad{key: "tokens", limit: quota.Limit{Tokens: 50_000}, estimate: 1000, used: 600, rate: evenRate(160), service: 200 * time.Millisecond, span: 12 * time.Second, tick: 10 * time.Millisecond}
+	}, span: 10 * time.Second, tick: 10 * time.Millisecond}
+	slots := &quotaLoad{key: "slots", limit: quota.Limit{Concurrent: 4}, rate: evenRate(160), service: 500 * time.Millisecond, span: 8 * time.Second, tick: 10 * time.Millisecond}
+	tokens := &quotaLoad{key: "tokens", limit: quota.Limit{Tokens: 50_000}, estimate: 1000, used: 600, rate: evenRate(160), service: 200 * time.Millisecond, span: 8 * time.Second, tick: 20 * time.Millisecond}
 	rates := map[*quotaLoad]float64{small: 2, large: 10_000, one: 1000, moving: 300, tokens: 50_000.0 / 600}
 	inBubble(t, 40, func(w *world) {
 		w.eight()
@@ -174,7 +174,7 @@ func TestLimitsHoldOverEightNodes(t *testing.T) {
 		time.Sleep(time.Second)
 	})
 	for l, rate := range rates {
-		began := 2 * time.Second // what was saved up is used up
+		began := min(2*time.Second, l.span/2) // what was saved up is used up
 		if want := rate * (l.span - began).Seconds(); !near(float64(l.between(began, l.span)), want) {
 			t.Errorf("%s: %d admitted, want about %.0f: %v", l.key, l.between(began, l.span), want, l.admitted)
 		}
@@ -204,9 +204,9 @@ func (w *world) ownerOf(key string) (owner *testNode, others []*testNode) {
 
 // Without its owner a key is held to the limit by shares, and then by the next owner.
 func TestAKeysOwnerIsKilled(t *testing.T) {
-	rate := &quotaLoad{key: "rate", limit: quota.Limit{Requests: 200}, rate: evenRate(500), span: 16 * time.Second, tick: 5 * time.Millisecond}
-	slow := &quotaLoad{key: "slow", limit: quota.Limit{Requests: 2}, rate: evenRate(40), span: 16 * time.Second, tick: 20 * time.Millisecond}
-	slots := &quotaLoad{key: "slots", limit: quota.Limit{Concurrent: 16}, rate: evenRate(100), service: 500 * time.Millisecond, span: 16 * time.Second, tick: 10 * time.Millisecond}
+	rate := &quotaLoad{key: "rate", limit: quota.Limit{Requests: 200}, rate: evenRate(500), span: 12 * time.Second, tick: 20 * time.Millisecond}
+	slow := &quotaLoad{key: "slow", limit: quota.Limit{Requests: 2}, rate: evenRate(40), span: 12 * time.Second, tick: 50 * time.Millisecond}
+	slots := &quotaLoad{key: "slots", limit: quota.Limit{Concurrent: 16}, rate: evenRate(100), service: 500 * time.Millisecond, span: 12 * time.Second, tick: 20 * time.Millisecond}
 	var killed, taken time.Duration
 	inBubble(t, 41, func(w *world) {
 		w.eight()
@@ -297,8 +297,8 @@ func TestAHolderOfSlotsIsKilled(t *testing.T) {
 // A node that is cut off goes by its share at first, and by itself when nobody else is
 // left for it. When all is whole again the limit is that of all.
 func TestLimitsOverAPartition(t *testing.T) {
-	l := &quotaLoad{key: "key", limit: quota.Limit{Requests: 100}, rate: evenRate(400), span: 40 * time.Second, tick: 20 * time.Millisecond}
-	slots := &quotaLoad{key: "slots", limit: quota.Limit{Concurrent: 8}, rate: evenRate(60), service: 300 * time.Millisecond, span: 40 * time.Second, tick: 20 * time.Millisecond}
+	l := &quotaLoad{key: "key", limit: quota.Limit{Requests: 100}, rate: evenRate(400), span: 26 * time.Second, tick: 40 * time.Millisecond}
+	slots := &quotaLoad{key: "slots", limit: quota.Limit{Concurrent: 8}, rate: evenRate(60), service: 300 * time.Millisecond, span: 26 * time.Second, tick: 40 * time.Millisecond}
 	var parted, healed, whole time.Duration
 	inBubble(t, 43, func(w *world) {
 		w.net.SetStreams(200*time.Microsecond, 0)
@@ -309,7 +309,7 @@ func TestLimitsOverAPartition(t *testing.T) {
 			time.Sleep(4 * time.Second)
 			parted = time.Since(began)
 			w.net.Partition([]string{"n0", "n1"}, []string{"n2", "n3"})
-			time.Sleep(12 * time.Second)
+			time.Sleep(10 * time.Second)
 			w.net.Heal()
 			healed = time.Since(began)
 			w.eventually("together again", 20*time.Second, w.together)
