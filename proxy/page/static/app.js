@@ -47,7 +47,7 @@ function showStatus(said) {
   document.title = `${said.node} · KVCA`;
   setText($('node'), said.node);
   setText($('where'), `${said.cluster}, ${said.ready ? 'ready' : 'not ready'}`);
-  setText($('version'), said.version);
+  setText($('version'), `KVCA ${said.version}`);
   backends.update(said);
   map.update(said);
   limits.update(said);
