@@ -17,12 +17,11 @@ type sim struct {
 	service time.Duration
 	cost    func() (estimate, actual int64)
 
-	admitted   []int
-	tokens     int64 // actual ones, of all that were admitted
-	inUse      int
-	mostInUse  int
-	slotTime   time.Duration // requests under way, over time
-	contention bool
+	admitted  []int
+	tokens    int64 // actual ones, of all that were admitted
+	inUse     int
+	mostInUse int
+	slotTime  time.Duration // requests under way, over time
 }
 
 type simNode struct {
