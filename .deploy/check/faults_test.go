@@ -19,6 +19,16 @@ func the[T Object](s *Set) T { return All[T](s)[0] }
 
 func pod(s *Set) *core.PodSpec { return &the[*apps.StatefulSet](s).Spec.Template.Spec }
 
+func volume(s *Set, name string) *core.Volume {
+	all := pod(s).Volumes
+	return &all[slices.IndexFunc(all, func(v core.Volume) bool { return v.Name == name })]
+}
+
+func mount(s *Set, name string) *core.VolumeMount {
+	all := pod(s).Containers[0].VolumeMounts
+	return &all[slices.IndexFunc(all, func(m core.VolumeMount) bool { return m.Name == name })]
+}
+
 // Each change is a mistake that is easily made; the text is part of what has to be
 // said of it.
 func TestFaultsAreFound(t *testing.T) {
@@ -39,10 +49,10 @@ func TestFaultsAreFound(t *testing.T) {
 		{"can't write", func(s *Set) { pod(s).Containers[0].SecurityContext.ReadOnlyRootFilesystem = nil }},
 		{"without capabilities", func(s *Set) { pod(s).Containers[0].SecurityContext.Capabilities.Drop = nil }},
 		{"share nothing", func(s *Set) { pod(s).HostNetwork = true }},
-		{"no Secret", func(s *Set) { pod(s).Volumes[1].Projected.Sources[0].Secret.Name = "kvca" }},
-		{"no ConfigMap", func(s *Set) { pod(s).Volumes[0].ConfigMap.Name = "settings" }},
-		{"no volume", func(s *Set) { pod(s).Containers[0].VolumeMounts[0].Name = "settings" }},
-		{"there twice", func(s *Set) { pod(s).Containers[0].Env[0].Name = "KVCA_LINK" }},
+		{"no Secret", func(s *Set) { volume(s, "secrets").Projected.Sources[0].Secret.Name = "kvca" }},
+		{"no ConfigMap", func(s *Set) { volume(s, "config").ConfigMap.Name = "settings" }},
+		{"no volume", func(s *Set) { mount(s, "config").Name = "settings" }},
+		{"there twice", func(s *Set) { c := &pod(s).Containers[0]; c.Env = append(c.Env, c.Env[0]) }},
 		{"limit on memory", func(s *Set) { delete(pod(s).Containers[0].Resources.Limits, core.ResourceMemory) }},
 		{"opens all", func(s *Set) { the[*networking.NetworkPolicy](s).Spec.Ingress[1].Ports = nil }},
 		{"NetworkPolicy kvca: selector", func(s *Set) { the[*networking.NetworkPolicy](s).Spec.PodSelector.MatchLabels = nil }},
@@ -60,7 +70,7 @@ func TestFaultsAreFound(t *testing.T) {
 		{"terminationGracePeriodSeconds", func(s *Set) { *pod(s).TerminationGracePeriodSeconds = 60 }},
 		{"GOMEMLIMIT", func(s *Set) { pod(s).Containers[0].Resources.Limits[core.ResourceMemory] = resource.MustParse("2Gi") }},
 		{"bounds need", func(s *Set) { pod(s).Containers[0].Resources.Limits[core.ResourceMemory] = resource.MustParse("1Gi") }},
-		{"named and not mounted", func(s *Set) { pod(s).Containers[0].VolumeMounts[1].MountPath = "/run/secrets" }},
+		{"named and not mounted", func(s *Set) { mount(s, "secrets").MountPath = "/run/secrets" }},
 		{"listen does nothing", func(s *Set) { the[*core.ConfigMap](s).Data["kvca.yaml"] += "listen: ':1'\n" }},
 		{"named and not mounted", func(s *Set) { pod(s).Containers[0].Args[2] = "/etc/kvca/kvca.yaml" }},
 	}
