@@ -80,7 +80,8 @@ func NewAdmin(c AdminConfig) http.Handler {
 	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
-	return mux
+	// A web page that an operator looks at must not change anything here.
+	return http.NewCrossOriginProtection().Handler(mux)
 }
 
 // healthz is for a supervisor: the process serves.

@@ -129,15 +129,21 @@ func (c *current) endpointOf(path string) *endpoint {
 	return nil
 }
 
-// plainPath is whether no segment is empty or a dot one: what stands before the
-// engine might resolve those, and a client would reach any path of it.
+// plainPath is whether each segment is a name that nobody reads in another way: what
+// stands before the engine might decode or resolve others, and a client would reach
+// any path of it.
 func plainPath(path string) bool {
 	for segment := range strings.SplitSeq(path, "/") {
-		if segment == "" || segment == "." || segment == ".." {
+		if strings.Trim(segment, ".") == "" || strings.IndexFunc(segment, notPlain) >= 0 {
 			return false
 		}
 	}
 	return true
+}
+
+// notPlain is whether a character is none of those that a URL never encodes.
+func notPlain(r rune) bool {
+	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("-._~", r)
 }
 
 func (e *endpoint) allows(method string) bool {

@@ -132,6 +132,18 @@ func (x *exchange) attempt(ctx context.Context) outcome {
 	return o
 }
 
+// target is the path and query that backends are sent: the endpoint's own spelling,
+// so that nobody behind reads another path than was looked up.
+func (x *exchange) target() string {
+	switch {
+	case x.endpoint.ids:
+		return x.r.URL.RequestURI() // of plain names only
+	case x.r.URL.RawQuery == "":
+		return x.endpoint.path
+	}
+	return x.endpoint.path + "?" + x.r.URL.RawQuery
+}
+
 // attempted ends the span of an attempt.
 func (x *exchange) attempted(status int, f backend.Failure) {
 	if x.span == nil {

@@ -42,6 +42,9 @@ func (x *exchange) prepareHeader() {
 	stripHopByHop(h)
 	delete(h, "Expect")
 	x.setPriority(h)
+	if !x.trusted {
+		dropUnderscores(h)
+	}
 	if x.cfg.Steering.Headers && !x.trusted {
 		steer.StripHeaders(h)
 	}
@@ -50,6 +53,16 @@ func (x *exchange) prepareHeader() {
 	}
 	h["X-Request-Id"] = []string{x.id}
 	x.forwardedFor(h)
+}
+
+// dropUnderscores takes away headers that some engines' servers take for those with
+// hyphens, as nginx does: X_Gateway_Priority would be the client's own.
+func dropUnderscores(h http.Header) {
+	for name := range h {
+		if strings.Contains(name, "_") {
+			delete(h, name)
+		}
+	}
 }
 
 // setPriority says the tenant's priority to the engine's scheduler, where that is

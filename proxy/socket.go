@@ -78,7 +78,7 @@ func withModel(query, model string) string {
 func (x *exchange) send(ctx context.Context, b *backend.Backend) (*http.Response, error) {
 	target := x.rewritten
 	if target == "" {
-		target = x.r.URL.RequestURI()
+		target = x.target()
 	}
 	if x.endpoint.socket {
 		return b.Upgrade(ctx, target, x.r.Header)

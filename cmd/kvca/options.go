@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -153,6 +154,23 @@ func requestOptions() []*option {
 			}),
 		},
 		{
+			name: "fallback", live: true, value: "MODEL=OTHER", repeats: true,
+			usage: "model that answers where no backend of the first can take a request; several are tried in order",
+			set: pair("MODEL", "OTHER", true, func(s *settings, model, other string) (bool, error) {
+				again := slices.Contains(s.proxy.Fallbacks[model], other)
+				s.proxy.Fallbacks[model] = append(s.proxy.Fallbacks[model], other)
+				return again, nil
+			}),
+		},
+		{
+			name: "allow-origin", live: true, value: "ORIGIN", repeats: true,
+			usage: "origin of web pages that may call the client API, such as https://chat.example.com; * for any",
+			set: func(s *settings, v string) error {
+				s.proxy.AllowedOrigins = append(s.proxy.AllowedOrigins, v)
+				return nil
+			},
+		},
+		{
 			name: "path", live: true, value: "/PATH", repeats: true, usage: "further engine path to pass through",
 			set: func(s *settings, v string) error {
 				if !strings.HasPrefix(v, "/") || strings.ContainsAny(v, " ?#\t\r\n") {
@@ -177,6 +195,14 @@ func requestOptions() []*option {
 		{
 			name: "write-idle", live: true, value: "DURATION", def: "1m", usage: "how long a client may take none of its answer",
 			set: durationBetween(func(s *settings) *time.Duration { return &s.proxy.WriteIdle }, time.Millisecond, day),
+		},
+		{
+			name: "max-websockets", value: "N", def: "1024", live: true, usage: "bound on the WebSockets that are open at this node",
+			set: number(readCount, func(s *settings) *int { return &s.proxy.MaxSockets }, 1, 1<<20),
+		},
+		{
+			name: "websocket-idle", value: "DURATION", def: "10m", live: true, usage: "how long nothing may pass in a WebSocket in either direction",
+			set: durationBetween(func(s *settings) *time.Duration { return &s.proxy.SocketIdle }, time.Second, day),
 		},
 		{
 			name: "debug-headers", live: true, usage: "add X-KVCA-* headers, which tell the decision, to answers",

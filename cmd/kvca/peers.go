@@ -149,7 +149,9 @@ func taken(flag string, err error) error {
 
 // run takes part in the cluster until ctx ends.
 func (p *peers) run(ctx context.Context) error {
-	p.ran.Store(true)
+	if p.ran.Swap(true) {
+		return nil // closed before its turn came
+	}
 	var work sync.WaitGroup
 	defer work.Wait()
 	for _, watch := range p.watches {

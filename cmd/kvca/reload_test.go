@@ -148,7 +148,7 @@ func TestASignalReloads(t *testing.T) {
 	if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}
-	c.logs(t, "reload: in force", `"policy: cost -> p2c"`)
+	c.logs(t, "reload: in force", "policy: cost -> p2c")
 	// The file that changed is noticed by itself, and one at fault is refused.
 	c.write(t, twoBackends+"policy: none\n")
 	c.logs(t, "reload: refused", "policy")

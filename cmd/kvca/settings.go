@@ -64,7 +64,7 @@ func newSettings() *settings {
 	s := &settings{router: router.DefaultConfig(), proxy: proxy.DefaultConfig(), fields: make(map[string]*cbr.Options), given: make(map[string][]string)}
 	s.proxy.Node = "" // so that it is the host's
 	s.router.Policies = make(map[string]string)
-	s.proxy.Aliases = make(map[string]string)
+	s.proxy.Aliases, s.proxy.Fallbacks = make(map[string]string), make(map[string][]string)
 	s.index = indexSettings{
 		events: make(map[string]string), hashes: make(map[string]blockHashes), tokenizers: make(map[string]string), loadOnly: make(map[string]bool),
 	}

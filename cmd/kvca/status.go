@@ -2,17 +2,9 @@ package main
 
 import (
 	"fmt"
-	"io"
-	"os"
-	"os/signal"
-	"syscall"
-	"time"
 
 	"github.com/urfave/cli/v2"
 )
-
-// watchInterval is the time between two pictures of `status --watch`.
-const watchInterval = time.Second
 
 func statusCommand() *cli.Command {
 	return &cli.Command{
@@ -30,37 +22,6 @@ func statusCommand() *cli.Command {
 			return watchStatus(c)
 		},
 	}
-}
-
-// watchStatus shows the status until the context ends or the node is gone.
-func watchStatus(c *cli.Context) error {
-	ctx, stop := signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	c.Context = ctx
-	tick := time.NewTicker(watchInterval)
-	defer tick.Stop()
-	for {
-		if isTerminal(c.App.Writer) {
-			fmt.Fprint(c.App.Writer, "\x1b[H\x1b[2J")
-		}
-		if err := showStatus(c); err != nil && ctx.Err() == nil {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
-	}
-}
-
-func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	if !ok {
-		return false
-	}
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
 func showStatus(c *cli.Context) error {

@@ -106,6 +106,12 @@ func fetchStatus(ctx context.Context, admin string) (*clusterStatus, []byte, err
 	return s, raw, nil
 }
 
+// The titles of the tables.
+const (
+	memberTitles  = "MEMBER\tSTATE\tREADY\tLINK\tRTT\tLAG\tDIVERGED\tOWNED\tHELD\tADDRESS\tCLIENTS"
+	backendTitles = "BACKEND\tHEALTH\tOWNER\tGENERATION\tACTIVE\tNOVEL\tRUNNING\tWAITING\tKV\tMODELS\tURL"
+)
+
 // writeStatus writes the status for people: the node, then its peers, then the
 // backends. What is as it should be takes no room of its own.
 func writeStatus(out io.Writer, s *clusterStatus) error {
@@ -118,11 +124,11 @@ func writeStatus(out io.Writer, s *clusterStatus) error {
 	fmt.Fprintf(w, "block map\t%d blocks, %d locations, %.1f of %.1f MiB, %d expired, %d evicted\n",
 		m.Blocks, m.Locations, mebibytes(m.Bytes), mebibytes(m.MaxBytes), m.Expired, m.Evicted)
 	fmt.Fprintf(w, "reservations\t%d held, %d granted, %d refused, %d degraded\n\n", r.Held, r.Granted, r.Refused, r.Degraded)
-	fmt.Fprintln(w, "MEMBER\tSTATE\tREADY\tLINK\tRTT\tLAG\tDIVERGED\tOWNED\tHELD\tADDRESS\tCLIENTS")
+	fmt.Fprintln(w, memberTitles)
 	for i := range s.Members {
 		fmt.Fprintln(w, s.Members[i].row(s.Divergence))
 	}
-	fmt.Fprintln(w, "\nBACKEND\tHEALTH\tOWNER\tGENERATION\tACTIVE\tNOVEL\tRUNNING\tWAITING\tKV\tMODELS\tURL")
+	fmt.Fprintln(w, "\n"+backendTitles)
 	for i := range s.Backends {
 		fmt.Fprintln(w, s.Backends[i].row())
 	}

@@ -52,11 +52,16 @@ func (c *Config) Enabled() bool {
 	if strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true") || os.Getenv("OTEL_TRACES_EXPORTER") == "none" {
 		return false
 	}
-	return c.endpoint() != ""
+	endpoint, _ := c.endpoint()
+	return endpoint != ""
 }
 
-func (c *Config) endpoint() string {
-	return cmp.Or(c.Endpoint, os.Getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"), os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT"))
+// endpoint is the collector's URL, and whether it is the root of all telemetry's.
+func (c *Config) endpoint() (url string, root bool) {
+	if own := cmp.Or(c.Endpoint, os.Getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")); own != "" {
+		return own, false
+	}
+	return os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT"), true
 }
 
 // overHTTP is the one protocol.
@@ -66,12 +71,13 @@ const overHTTP = "http/protobuf"
 func (c *Config) Validate() error {
 	var faults []error
 	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
-	if u, err := url.Parse(c.endpoint()); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+	endpoint, _ := c.endpoint()
+	if u, err := url.Parse(endpoint); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		fault("traces: the collector's endpoint is not a URL such as http://HOST:4318")
 	} else if u.User != nil {
 		fault("traces: the collector's endpoint has a user in it: put the Authorization header into the headers file")
 	}
-	protocol := cmp.Or(c.Protocol, os.Getenv("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"), os.Getenv("OTEL_EXPORTER_OTLP_PROTOCOL"), overHTTP)
+	protocol := cmp.Or(c.Protocol, variable("PROTOCOL"), overHTTP)
 	if protocol != overHTTP {
 		fault("traces: protocol %q is not %s; collectors take that at port 4318", protocol, overHTTP)
 	}
@@ -113,10 +119,14 @@ func parseHeaders(text []byte) (map[string]string, error) {
 		}
 		name, value, ok := strings.Cut(line, ":")
 		name, value = strings.TrimSpace(name), strings.TrimSpace(value)
-		if !ok || !httpguts.ValidHeaderFieldName(name) || !httpguts.ValidHeaderFieldValue(value) {
+		if !ok || !validHeader(name, value) {
 			return nil, fmt.Errorf("headers file, line %d: expected NAME: VALUE", n)
 		}
 		headers[name] = value
 	}
 	return headers, lines.Err()
+}
+
+func validHeader(name, value string) bool {
+	return httpguts.ValidHeaderFieldName(name) && httpguts.ValidHeaderFieldValue(value)
 }

@@ -6,7 +6,7 @@
 //
 // W3C Trace Context. A client's traceparent is the request's parent, and its sampled
 // flag decides; where it sent none, Config.Ratio of the requests begin a trace. The
-// backend is sent our own traceparent, sampled or not, so that an engine that traces
+// backend is sent a traceparent of ours, sampled or not, so that an engine that traces
 // decides alike; the client's tracestate and baggage pass as they came.
 //
 // # Spans
@@ -22,10 +22,9 @@
 //	kvca.index, .fallback, .predicted_cached_tokens
 //	kvca.attempts, .queued, .gateway backends tried; seconds
 //
-// Each attempt is a child of kind client, with kvca.backend, server.address,
-// server.port, http.request.resend_count, http.response.status_code and error.type,
-// where the proxy tells of attempts (Span.Attempt); else the request's own span
-// stands in for them and is what Inject tells the backend.
+// Each attempt is a child of kind client, and the engine's parent, with kvca.backend,
+// server.address, server.port, http.request.resend_count, http.response.status_code
+// and error.type.
 //
 // # States and bounds
 //

@@ -2,6 +2,7 @@ package trace
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync/atomic"
 
@@ -35,7 +36,13 @@ func (e *exporter) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) er
 	err := e.SpanExporter.ExportSpans(ctx, spans)
 	e.waiting.Add(-int64(len(spans)))
 	if err != nil {
-		e.metrics.failed.Add(float64(len(spans)))
+		lost := float64(len(spans))
+		var some *rejectedError
+		if errors.As(err, &some) {
+			lost = min(lost, float64(some.spans))
+			e.metrics.sent.Add(float64(len(spans)) - lost)
+		}
+		e.metrics.failed.Add(lost)
 		if !e.failing {
 			e.failing = true
 			e.log.Error("traces can't be sent: spans are lost", "error", err)

@@ -33,9 +33,6 @@ func (s *Span) TraceID() string {
 	return ""
 }
 
-// Inject implements record.Span.
-func (s *Span) Inject(h http.Header) { inject(s.ctx, h) }
-
 // inject replaces what the client said of its trace. A tracestate without a
 // traceparent that can be read belongs to nothing.
 func inject(ctx context.Context, h http.Header) {
@@ -43,11 +40,10 @@ func inject(ctx context.Context, h http.Header) {
 	propagator.Inject(ctx, propagation.HeaderCarrier(h))
 }
 
-// Attempt begins the span of an attempt on a backend, and tells the backend of it in
-// h, in place of Inject. One that was not told to be over is.
+// Attempt implements record.Span.
 func (s *Span) Attempt(backend string, h http.Header) {
 	if !s.span.IsRecording() {
-		s.Inject(h)
+		inject(s.ctx, h)
 		return
 	}
 	s.Attempted(0, "")
@@ -62,8 +58,7 @@ func (s *Span) Attempt(backend string, h http.Header) {
 	inject(ctx, h)
 }
 
-// Attempted ends the attempt that runs: with the status of the backend's answer, 0
-// for none, and what failed, from a closed set, "" for nothing.
+// Attempted implements record.Span.
 func (s *Span) Attempted(status int, failure string) {
 	if s.attempt == nil {
 		return

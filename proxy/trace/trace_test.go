@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"net/http"
@@ -45,7 +46,9 @@ type collector struct {
 	resource map[string]string
 	header   http.Header
 	path     string
-	status   int           // of answers, 0 for 200
+	status   int  // of answers, 0 for 200
+	once     bool // only of the first one
+	answer   []byte
 	hang     chan struct{} // what answers wait for; nil for nothing
 }
 
@@ -79,6 +82,9 @@ func (c *collector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.header, c.path = r.Header, r.URL.Path
 	if c.status != 0 {
 		w.WriteHeader(c.status)
+		if c.once {
+			c.status = 0
+		}
 		return
 	}
 	for _, of := range data.ResourceSpans {
@@ -88,6 +94,7 @@ func (c *collector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	w.Header().Set("Content-Type", "application/x-protobuf")
+	w.Write(c.answer)
 }
 
 // values are attributes as text.
@@ -211,14 +218,14 @@ func TestClientsTraceGoesOnThroughUs(t *testing.T) {
 	tracer := begin(t, c, func(cfg *Config) { cfg.Ratio = 0 })
 	r := request("traceparent", clientSampled, "tracestate", "vendor=x")
 	span := tracer.Start(r, time.Now())
-	span.Inject(r.Header)
+	span.Attempt("gpu-1", r.Header)
 	parent := strings.Split(r.Header.Get("traceparent"), "-")
 	span.End(ended())
 	spans := received(t, tracer, c)
-	if len(spans) != 1 || span.TraceID() != clientTrace {
+	if len(spans) != 2 || span.TraceID() != clientTrace {
 		t.Fatalf("%d spans, trace %s", len(spans), span.TraceID())
 	}
-	if s := spans[0]; hexOf(s.TraceId) != clientTrace || hexOf(s.ParentSpanId) != clientSpan || parent[2] != hexOf(s.SpanId) {
+	if s := spans[1]; hexOf(s.TraceId) != clientTrace || hexOf(s.ParentSpanId) != clientSpan || parent[2] != hexOf(spans[0].SpanId) {
 		t.Errorf("trace %x, parent %x, span %x; the backend was sent %v", s.TraceId, s.ParentSpanId, s.SpanId, parent)
 	}
 	if parent[1] != clientTrace || parent[3] != "01" || r.Header.Get("tracestate") != "vendor=x" {
@@ -325,13 +332,14 @@ func TestHeadersFileAndVariables(t *testing.T) {
 	t.Setenv("OTEL_SERVICE_NAME", "by-variable")
 	t.Setenv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment.name=test")
 	t.Setenv("OTEL_TRACES_SAMPLER", "parentbased_always_off")
+	t.Setenv("OTEL_EXPORTER_OTLP_COMPRESSION", "gzip")
 	tracer := begin(t, c, func(cfg *Config) { cfg.Endpoint = "" })
 	tracer.Start(request(), time.Now()).End(ended())
 	tracer.Start(request("traceparent", clientSampled), time.Now()).End(ended())
 	if spans := received(t, tracer, c); len(spans) != 1 {
 		t.Errorf("%d spans", len(spans))
 	}
-	if c.path != "/base/v1/traces" || c.header.Get("x-env") != "1" || c.resource["service.name"] != "by-variable" || c.resource["deployment.environment.name"] != "test" {
+	if c.path != "/base/v1/traces" || c.header.Get("x-env") != "1" || c.header.Get("Content-Encoding") != "gzip" || c.resource["service.name"] != "by-variable" || c.resource["deployment.environment.name"] != "test" {
 		t.Errorf("%s %v %v", c.path, c.header, c.resource)
 	}
 	file := filepath.Join(t.TempDir(), "headers")
@@ -433,6 +441,62 @@ func TestCollectorThatRefusesIsReportedOnce(t *testing.T) {
 	}
 }
 
+func TestCollectorThatIsBusyIsAskedAgain(t *testing.T) {
+	c := newCollector(t)
+	c.status, c.once = http.StatusServiceUnavailable, true
+	tracer := begin(t, c, nil)
+	tracer.Start(request(), time.Now()).End(ended())
+	if spans := received(t, tracer, c); len(spans) != 1 {
+		t.Errorf("%d spans came", len(spans))
+	}
+	if got := count(t, tracer.exporter.metrics.failed); got != 0 {
+		t.Errorf("%v spans were lost", got)
+	}
+}
+
+func TestSpansThatTheCollectorRefusesAmongOthersAreCounted(t *testing.T) {
+	c := newCollector(t)
+	c.answer = []byte{0x0a, 0x06, 0x08, 0x02, 0x12, 0x02, 'n', 'o'} // 2 spans, "no"
+	tracer := begin(t, c, nil)
+	for range 5 {
+		tracer.Start(request(), time.Now()).End(ended())
+	}
+	received(t, tracer, c)
+	m := tracer.exporter.metrics
+	if sent, lost := count(t, m.sent), count(t, m.failed); sent != 3 || lost != 2 {
+		t.Errorf("%v spans were sent and %v lost, want 3 and 2", sent, lost)
+	}
+}
+
+func TestVariablesThatCannotBeAreTold(t *testing.T) {
+	t.Setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "soon")
+	t.Setenv("OTEL_EXPORTER_OTLP_COMPRESSION", "zstd")
+	t.Setenv("OTEL_EXPORTER_OTLP_HEADERS", "secret")
+	t.Setenv("OTEL_EXPORTER_OTLP_CERTIFICATE", filepath.Join(t.TempDir(), "none"))
+	_, err := New(Config{Endpoint: "http://127.0.0.1:4318", Logger: slog.New(slog.DiscardHandler)})
+	if err == nil {
+		t.Fatal("they were taken")
+	}
+	for _, want := range []string{"_TIMEOUT", "_COMPRESSION", "_HEADERS", "_CERTIFICATE"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%s is not told: %v", want, err)
+		}
+	}
+	if strings.Contains(err.Error(), "secret") {
+		t.Errorf("a header is told: %v", err)
+	}
+}
+
+func FuzzRejected(f *testing.F) {
+	f.Add([]byte{0x0a, 0x06, 0x08, 0x02, 0x12, 0x02, 'n', 'o'})
+	f.Fuzz(func(t *testing.T, answer []byte) {
+		var some *rejectedError
+		if err := rejected(answer); err != nil && (!errors.As(err, &some) || some.spans < 1 || len(some.message) > maxValue) {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
 func FuzzParseHeaders(f *testing.F) {
 	f.Add([]byte("A: b\n# c\n\nD:e: f\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
@@ -455,10 +519,9 @@ func FuzzParseHeaders(f *testing.F) {
 
 func BenchmarkSpan(b *testing.B) {
 	for _, c := range []struct {
-		name     string
-		ratio    float64
-		attempts bool
-	}{{"unsampled", 0, false}, {"sampled", 1, false}, {"sampled, with an attempt", 1, true}} {
+		name  string
+		ratio float64
+	}{{"unsampled", 0}, {"sampled, two spans", 1}} {
 		b.Run(c.name, func(b *testing.B) {
 			tracer := begin(b, newCollector(b), func(cfg *Config) { cfg.Ratio = c.ratio })
 			b.ReportAllocs()
@@ -466,12 +529,9 @@ func BenchmarkSpan(b *testing.B) {
 			for b.Loop() {
 				in := &http.Request{Header: make(http.Header, 1)}
 				span := tracer.Start(in, time.Now()).(*Span)
-				if span.TraceID(); c.attempts {
-					span.Attempt("gpu-1", in.Header)
-					span.Attempted(200, "")
-				} else {
-					span.Inject(in.Header)
-				}
+				span.Attempt("gpu-1", in.Header)
+				span.Attempted(200, "")
+				span.TraceID()
 				span.End(r)
 			}
 		})

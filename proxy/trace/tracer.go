@@ -5,12 +5,10 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"net/url"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
-	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdk "go.opentelemetry.io/otel/sdk/trace"
@@ -59,30 +57,6 @@ func New(cfg Config) (*Tracer, error) {
 		provider: provider, tracer: provider.Tracer(scope, otel.WithInstrumentationVersion(cfg.Version)),
 		queue: q, exporter: e, address: address,
 	}, nil
-}
-
-// newClient makes the client of the collector. What is not given here it takes from
-// the variables of OpenTelemetry itself.
-func newClient(cfg *Config) (otlptrace.Client, error) {
-	var options []otlptracehttp.Option
-	if cfg.Endpoint != "" {
-		u, err := url.Parse(cfg.Endpoint)
-		if err != nil {
-			return nil, fmt.Errorf("the collector's endpoint: %w", err)
-		}
-		if u.Path == "" || u.Path == "/" {
-			u.Path = "/v1/traces"
-		}
-		options = append(options, otlptracehttp.WithEndpointURL(u.String()))
-	}
-	headers, err := cfg.headers()
-	if err != nil {
-		return nil, err
-	}
-	if headers != nil {
-		options = append(options, otlptracehttp.WithHeaders(headers))
-	}
-	return otlptracehttp.NewClient(options...), nil
 }
 
 // describe is what all spans have in common. Variables win over our defaults, and
