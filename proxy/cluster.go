@@ -15,6 +15,8 @@ type Cluster interface {
 	// them remove one.
 	Added(c backend.Config) error
 	Removed(id string)
+	// Limits lists the limits that are in use, at most so many.
+	Limits(most int) []LimitUse
 	// Status is the cluster as this node sees it.
 	Status() ClusterStatus
 }
@@ -75,6 +77,7 @@ type alone struct {
 func (a *alone) Ready() bool                { return true }
 func (a *alone) Drained(string, bool)       {}
 func (a *alone) Added(backend.Config) error { return nil }
+func (a *alone) Limits(int) []LimitUse      { return nil }
 func (a *alone) Removed(string)             {}
 
 func (a *alone) Status() ClusterStatus {

@@ -27,6 +27,10 @@ func (p *pair) Added(c backend.Config) error {
 	return p.refuse
 }
 
+func (p *pair) Limits(int) []LimitUse {
+	return []LimitUse{{Tenant: "acme", Owner: "there", Limit: Rates{RequestsPerSecond: 10}, Here: Rates{RequestsPerSecond: 2}}}
+}
+
 func (p *pair) Removed(id string) { p.changed = append(p.changed, "removed "+id) }
 
 func (p *pair) Ready() bool { return p.ready.Load() }

@@ -20,7 +20,40 @@ type clusterStatus struct {
 	Index        indexStatus      `json:"index"`
 	Reservations reservations     `json:"reservations"`
 	Divergence   map[string]int64 `json:"divergence"`
+	Limits       []LimitUse       `json:"limits,omitempty"`
+	Queue        queueStatus      `json:"queue"`
 }
+
+// LimitUse is how much of a tenant's limits is used. Its names are part of the
+// interface that scripts rely on.
+type LimitUse struct {
+	Tenant string `json:"tenant"`
+	// Model is set where the limits are those of one model.
+	Model string `json:"model,omitempty"`
+	// Owner is the node that hands the limit out.
+	Owner string `json:"owner"`
+	// Limit is 0 where there is none; Here is what this node uses, Cluster what all
+	// do, where this node is the owner.
+	Limit   Rates  `json:"limit"`
+	Here    Rates  `json:"here"`
+	Cluster *Rates `json:"cluster,omitempty"`
+	// Degraded is whether this node did without the owner within the last second.
+	Degraded bool `json:"degraded,omitempty"`
+}
+
+// Rates are a limit, or what is used of one.
+type Rates struct {
+	RequestsPerSecond float64 `json:"requests_per_second"`
+	TokensPerSecond   float64 `json:"tokens_per_second"`
+	Concurrent        int     `json:"concurrent"`
+}
+
+type queueStatus struct {
+	Waiting int64 `json:"waiting"`
+}
+
+// mostLimits bounds the tenants that status lists.
+const mostLimits = 1000
 
 type backendStatus struct {
 	backend.Status
@@ -68,6 +101,8 @@ func (a *admin) status(w http.ResponseWriter, _ *http.Request) {
 			Held: a.Ledger.Held(), Granted: counters.Granted + counters.ForPeers, Refused: cluster.Refused, Degraded: cluster.Degraded,
 		},
 		Divergence: cluster.Divergence,
+		Limits:     a.Cluster.Limits(mostLimits),
+		Queue:      queueStatus{Waiting: a.Proxy.waiting()},
 	})
 }
 

@@ -53,3 +53,11 @@ func (x *exchange) freed() {
 		x.cfg.Queue.Freed(x.want.Model)
 	}
 }
+
+// waiting is how many requests wait for their turn.
+func (p *Proxy) waiting() int64 {
+	if q := p.config().Queue; q != nil {
+		return q.WaitingAll()
+	}
+	return 0
+}

@@ -195,6 +195,21 @@ func (p *peers) Added(c backend.Config) error {
 	})
 }
 
+// Limits lists the limits that are in use.
+func (p *peers) Limits(most int) []proxy.LimitUse {
+	var list []proxy.LimitUse
+	for _, l := range p.LimitStatus(most) {
+		use := proxy.LimitUse{Owner: l.Owner, Limit: proxy.Rates(l.Limit), Here: proxy.Rates(l.Here), Degraded: l.Degraded}
+		use.Tenant, use.Model, _ = strings.Cut(l.Key, "\n")
+		if l.Cluster != nil {
+			all := proxy.Rates(*l.Cluster)
+			use.Cluster = &all
+		}
+		list = append(list, use)
+	}
+	return list
+}
+
 // Status is the cluster as the admin API shows it.
 func (p *peers) Status() proxy.ClusterStatus {
 	s := p.Cluster.Status()

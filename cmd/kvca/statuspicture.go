@@ -36,12 +36,13 @@ func (p *picture) lines() []string {
 	return p.fit(slices.Concat(lines, members, backends, notes))
 }
 
-// fit cuts what is too wide or too much.
+// fit cuts what is too wide or too much. The last column stays free: what is erased
+// after a character there takes it along on some terminals.
 func (p *picture) fit(lines []string) []string {
 	lines = lines[:min(len(lines), max(p.height, 0))]
 	for i, line := range lines {
-		if r := []rune(line); len(r) > p.width {
-			lines[i] = string(r[:max(p.width, 0)])
+		if r := []rune(line); len(r) >= p.width {
+			lines[i] = string(r[:max(p.width-1, 0)])
 		}
 	}
 	return lines

@@ -218,10 +218,11 @@ func (f *fakeNode) status() object {
 		"index":        object{"status": "disabled", "sources": []any{}, "tokenizers": []any{}, "lost": []any{}, "distrusted": []any{}},
 	}
 	if f.backends > 0 {
-		s["tenants"] = []object{
-			{"name": "research", "class": 5, "weight": 1, "active": 12, "waiting": 2, "refused": 3, "limits": object{"requests_per_second": 20, "tokens_per_second": 200_000, "concurrent": 64}},
-			{"name": "product", "class": 0, "weight": 4, "active": 9, "waiting": 0, "refused": 0, "limits": object{}},
+		s["limits"] = []object{
+			{"tenant": "research", "owner": "gw-2", "limit": object{"requests_per_second": 20, "tokens_per_second": 200_000, "concurrent": 64}, "here": object{"requests_per_second": 4.2, "tokens_per_second": 31_000, "concurrent": 12}},
+			{"tenant": "product", "model": "llama", "owner": "gw-1", "limit": object{"concurrent": 8}, "here": object{"concurrent": 2}, "cluster": object{"concurrent": 6}},
 		}
+		s["queue"] = object{"waiting": 2}
 		s["index"] = f.index()
 	}
 	return s

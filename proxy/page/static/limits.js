@@ -4,7 +4,6 @@ import { $, facts, h, keyed, setHidden, setText, table } from './dom.js';
 import { bytes, count, names, none, plural, rate, share } from './format.js';
 
 const shown = 50;
-const limit = (n, unit) => (n ? `${rate(n)}${unit}` : none);
 
 const indexWords = {
   disabled: 'Off: no engine is asked what it holds, the block map decides. Start with --events to switch it on.',
@@ -15,9 +14,9 @@ const indexWords = {
 
 export class Limits {
   constructor() {
-    this.tenants = table('Tenants', [
-      { title: 'Tenant' }, { title: 'Class', num: true }, { title: 'Weight', num: true }, { title: 'Active', num: true }, { title: 'Waiting', num: true },
-      { title: 'Requests a second', num: true }, { title: 'Tokens a second', num: true }, { title: 'At once', num: true }, { title: 'Refused', num: true },
+    this.tenants = table('Tenants with limits: used of what they may, by this node, or by all where this node is the owner', [
+      { title: 'Tenant' }, { title: 'Model', minor: true }, { title: 'Owner', minor: true }, { title: 'Requests a second', num: true }, { title: 'Tokens a second', num: true },
+      { title: 'At once', num: true },
     ]);
     $('tenants').append(this.tenants.element);
     this.sources = table('Sources of the precise index, those in trouble first', [
@@ -35,17 +34,20 @@ export class Limits {
     this.showIndex(status.index ?? { status: 'disabled' });
   }
 
-  // A node without tenants has no such list.
-  showTenants({ tenants, queue }) {
-    setHidden($('limits'), !tenants?.length);
-    if (!tenants?.length) return;
-    setText($('limits-note'), `${plural(tenants.length, 'tenant')}${queue ? `; ${plural(queue.waiting ?? 0, 'request')} waiting` : ''}`);
-    keyed(this.tenants.body, tenants.slice(0, 4 * shown), (t) => t.name,
-      (t) => h('tr', null, h('th', { scope: 'row' }, t.name), Array.from({ length: 8 }, () => h('td', { class: 'num' }))),
-      (row, t) => [
-        count(t.class), count(t.weight), count(t.active), count(t.waiting), limit(t.limits?.requests_per_second, ''),
-        limit(t.limits?.tokens_per_second, ''), limit(t.limits?.concurrent, ''), count(t.refused),
-      ].forEach((text, i) => setText(row.cells[i + 1], text)));
+  // A node without tenants that have limits has no such list.
+  showTenants({ limits, queue }) {
+    const waiting = queue?.waiting ?? 0;
+    setHidden($('limits'), !limits?.length && !waiting);
+    const list = limits ?? [];
+    setText($('limits-note'), `${plural(list.length, 'limit')} in use; ${plural(waiting, 'request')} waiting for a turn`);
+    keyed(this.tenants.body, list.slice(0, 4 * shown), (l) => `${l.tenant}\n${l.model ?? ''}`,
+      (l) => h('tr', null, h('th', { scope: 'row' }, l.tenant), h('td', { class: 'minor' }), h('td', { class: 'minor' }), Array.from({ length: 3 }, () => h('td', { class: 'num' }))),
+      (row, l) => {
+        const used = l.cluster ?? l.here;
+        const of = (name) => (l.limit[name] ? `${rate(used[name])} of ${rate(l.limit[name])}` : none);
+        [l.model ?? 'all', l.degraded ? `${l.owner} (not reached)` : l.owner, of('requests_per_second'), of('tokens_per_second'), of('concurrent')]
+          .forEach((text, i) => setText(row.cells[i + 1], text));
+      });
   }
 
   showNode({ block_map: map, reservations: r, in_flight: inFlight, divergence }) {
