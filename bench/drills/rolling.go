@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"kvca/bench/gateway"
@@ -55,13 +54,13 @@ func (e *Engine) Close() {
 // them streams.
 func (r *Rig) Rolling(ctx context.Context, engines []*Engine, rate float64) (*Rolled, error) {
 	rolled := &Rolled{}
-	balancer := watchReady(ctx, r.Cluster.Nodes)
-	defer balancer.close()
+	balancer := nodes.Watch(ctx, r.Cluster.Nodes, readyEvery)
+	defer balancer.Close()
 	loadCtx, stop := context.WithCancel(ctx)
 	done := make(chan *load.Result, 1)
 	r.Seed += 2
 	clients := load.Balanced{
-		Ready: balancer.ready, Connections: 64, Rate: rate, Timeout: requestTime,
+		Ready: balancer.Ready, Connections: 64, Rate: rate, Timeout: requestTime,
 		Requests: load.Mixed(load.Distinct(r.Model, promptBytes, 1<<40, r.Seed-1), load.DistinctStreams(r.Model, promptBytes, 1<<40, r.Seed)),
 	}
 	go func() { done <- clients.Run(loadCtx) }()
@@ -149,56 +148,4 @@ func (r *Rig) each(look func(gateway.Backend) error) check {
 		}
 		return errors.Join(faults...)
 	}
-}
-
-// balancer knows which nodes are ready. Each node has its own asker, since one that
-// is away must not hide the others.
-type balancer struct {
-	stop  context.CancelFunc
-	done  chan struct{}
-	addrs []string
-	up    []atomic.Bool
-}
-
-func watchReady(ctx context.Context, list []*nodes.Node) *balancer {
-	ctx, cancel := context.WithCancel(ctx)
-	b := &balancer{stop: cancel, done: make(chan struct{}), addrs: nodes.Addrs(list), up: make([]atomic.Bool, len(list))}
-	// A Node belongs to the drill's goroutine and is another process after a restart;
-	// its addresses stay.
-	askers := make([]gateway.Running, len(list))
-	for i, n := range list {
-		askers[i] = gateway.Running{Name: n.Place.Name, Admin: n.Place.Admin}
-		b.up[i].Store(true)
-	}
-	go func() {
-		defer close(b.done)
-		tick := time.NewTicker(readyEvery)
-		defer tick.Stop()
-		for {
-			for i := range askers {
-				b.up[i].Store(askers[i].Ready(ctx) == nil)
-			}
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-			}
-		}
-	}()
-	return b
-}
-
-func (b *balancer) ready() []string {
-	var list []string
-	for i, addr := range b.addrs {
-		if b.up[i].Load() {
-			list = append(list, addr)
-		}
-	}
-	return list
-}
-
-func (b *balancer) close() {
-	b.stop()
-	<-b.done
 }

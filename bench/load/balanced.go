@@ -53,6 +53,7 @@ func (l Balanced) connection(ctx context.Context, wait func(context.Context), nu
 	conns := make(map[string]*conn)
 	defer func() {
 		for _, c := range conns {
+			res.Again += c.again
 			c.close()
 		}
 	}()

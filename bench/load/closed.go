@@ -29,6 +29,9 @@ type Result struct {
 	Elapsed    time.Duration
 	// Latency is that of the requests that went well.
 	Latency Histogram
+	// Again counts the requests that were sent again, since their connection had been
+	// closed while it was idle.
+	Again int64
 	// Err is the first failure.
 	Err error
 }
@@ -76,7 +79,10 @@ func (l Closed) pace(began time.Time, i int) func(context.Context) {
 func (l Closed) connection(ctx context.Context, wait func(context.Context), res *Result) {
 	src := l.Requests()
 	c := newConn(l.Addr, l.Timeout)
-	defer c.close()
+	defer func() {
+		res.Again += c.again
+		c.close()
+	}()
 	for ctx.Err() == nil {
 		wait(ctx)
 		request := src.next()
@@ -115,6 +121,7 @@ func (r *Result) Merge(o *Result) {
 func (r *Result) add(o *Result) {
 	r.OK += o.OK
 	r.Failed += o.Failed
+	r.Again += o.Again
 	r.Latency.Merge(&o.Latency)
 	if r.Err == nil {
 		r.Err = o.Err

@@ -25,18 +25,24 @@ type conn struct {
 	c       net.Conn
 	br      *bufio.Reader
 	body    bytes.Buffer
+	// again counts requests that were sent a second time.
+	again int64
 }
+
+// errUnanswered means that not a byte of an answer came.
+var errUnanswered = errors.New("no answer")
 
 func newConn(addr string, timeout time.Duration) *conn {
 	return &conn{addr: addr, timeout: timeout, br: bufio.NewReaderSize(nil, 16<<10)}
 }
 
 // do sends one request and reads its answer. A connection that the server closed
-// while it was idle is replaced once.
+// while it was idle is replaced once, which shows by the want of any answer.
 func (c *conn) do(request []byte) (Reply, error) {
 	reused := c.c != nil
 	reply, err := c.try(request)
-	if err != nil && reused && !isTimeout(err) {
+	if reused && errors.Is(err, errUnanswered) && !isTimeout(err) {
+		c.again++
 		reply, err = c.try(request)
 	}
 	return reply, err
@@ -55,7 +61,10 @@ func (c *conn) exchange(request []byte) (Reply, error) {
 		return Reply{}, err
 	}
 	if _, err := c.c.Write(request); err != nil {
-		return Reply{}, fmt.Errorf("send request: %w", err)
+		return Reply{}, fmt.Errorf("send request: %w: %w", errUnanswered, err)
+	}
+	if _, err := c.br.Peek(1); err != nil {
+		return Reply{}, fmt.Errorf("read response: %w: %w", errUnanswered, err)
 	}
 	resp, err := http.ReadResponse(c.br, nil)
 	if err != nil {

@@ -1,11 +1,16 @@
 package load
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
+	"io"
 	"math/rand/v2"
+	"net"
+	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -245,5 +250,62 @@ func TestDistinctBodyIsWhatWasSent(t *testing.T) {
 	next := FollowUp(first, "an answer", "a \"question\"")
 	if !json.Valid(next) || !bytes.HasPrefix(next, bytes.TrimSuffix(first, []byte("]}"))) {
 		t.Errorf("follow-up %s", next)
+	}
+}
+
+// answering serves connections with the answers in turn, one each, and closes a
+// connection after every second one.
+func answering(t *testing.T, answers ...string) (addr string) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := 0 // one client at a time
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			br := bufio.NewReader(c)
+			for range 2 {
+				req, err := http.ReadRequest(br)
+				if err != nil {
+					break
+				}
+				_, _ = io.Copy(io.Discard, req.Body)
+				_, _ = io.WriteString(c, answers[asked%len(answers)])
+				asked++
+			}
+			c.Close()
+		}
+	})
+	t.Cleanup(func() { l.Close(); serving.Wait() })
+	return l.Addr().String()
+}
+
+func TestOnlyWhatHadNoAnswerIsSentAgain(t *testing.T) {
+	const whole = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+	for _, c := range []struct {
+		second string
+		failed bool
+		again  int64
+	}{
+		{whole, false, 0},
+		{"", false, 1}, // as if it had been closed while it was idle
+		{"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nok", true, 0},
+		{"HTTP/1.", true, 0},
+	} {
+		addr := answering(t, whole, c.second, whole)
+		one := newConn(addr, 5*time.Second)
+		if err := check(one.do(Request([]byte("{}")))); err != nil {
+			t.Fatal(err)
+		}
+		err := check(one.do(Request([]byte("{}"))))
+		if (err != nil) != c.failed || one.again != c.again {
+			t.Errorf("second answer %q: error %v, sent again %d times, want failed %v and %d times", c.second, err, one.again, c.failed, c.again)
+		}
+		one.close()
 	}
 }

@@ -18,6 +18,7 @@ import (
 func runRolling(ctx context.Context, args []string) (err error) {
 	s := newSettings("rolling", "")
 	rate := s.flags.Float64("rate", 200, "requests a second")
+	delay := s.flags.Duration("drain-delay", time.Second, "kvca's own; below 100 ms load balancers notice too late, and requests fail")
 	if err := s.parse(args); err != nil {
 		return err
 	}
@@ -35,12 +36,13 @@ func runRolling(ctx context.Context, args []string) (err error) {
 	if err != nil {
 		return err
 	}
-	r.env.KvcaFlags = append(r.env.KvcaFlags, "--drain-delay", "1s")
+	r.env.KvcaFlags = append(r.env.KvcaFlags, "--drain-delay", delay.String())
 	return r.withCluster(ctx, clusterNodes, func(c *nodes.Cluster) error {
 		rolled, err := drills.New(c, r.stats, model).Rolling(ctx, engines, *rate)
 		if rolled != nil && rolled.Result != nil {
 			r.Printf("%d nodes and %d backends restarted one by one, %.0f requests a second, half of them streams of 400 ms\n\n", clusterNodes, len(engines), *rate)
-			r.Printf("%d requests in %.0f s, %d failed, p50 %v, p99 %v, slowest %v\n", rolled.OK+rolled.Failed, rolled.Elapsed.Seconds(), rolled.Failed,
+			r.Printf("%d requests in %.0f s, %d failed, %d sent again on a new connection, p50 %v, p99 %v, slowest %v\n",
+				rolled.OK+rolled.Failed, rolled.Elapsed.Seconds(), rolled.Failed, rolled.Again,
 				rolled.Latency.Quantile(0.5).Round(time.Millisecond), rolled.Latency.Quantile(0.99).Round(time.Millisecond), rolled.Latency.Max().Round(time.Millisecond))
 			r.Printf("a node ended after %v at most and was ready %v after its start; a backend was free after %v and healthy for all %v after its start\n\n",
 				rolled.Drain.Round(time.Millisecond), rolled.Ready.Round(time.Millisecond), rolled.BackendDrain.Round(time.Millisecond), rolled.Back.Round(time.Millisecond))
