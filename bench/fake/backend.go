@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -18,6 +19,7 @@ type backend struct {
 	answers *answers
 	cache   *cache
 	book    *book
+	garbage atomic.Int32 // a Garbage
 	counters
 }
 
@@ -104,6 +106,26 @@ func pause(ctx context.Context, d time.Duration) bool {
 	case <-t.C:
 		return true
 	}
+}
+
+// embed answers with one vector.
+func (b *backend) embed(w http.ResponseWriter, r *http.Request) {
+	b.active.Add(1)
+	defer b.active.Add(-1)
+	n, err := io.Copy(io.Discard, http.MaxBytesReader(w, r.Body, b.cfg.MaxBodyBytes))
+	if err != nil {
+		b.broken.Add(1)
+		http.Error(w, "request body: "+err.Error(), http.StatusBadRequest)
+		return
+	}
+	b.requests.Add(1)
+	if !pause(r.Context(), b.cfg.Delay) {
+		b.cancelled.Add(1)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = fmt.Fprintf(w, `{"object":"list","model":%q,"data":[{"object":"embedding","index":0,"embedding":[0.25,-0.5,0.125]}],`+
+		`"usage":{"prompt_tokens":%d,"total_tokens":%[2]d}}`, b.cfg.Model, n/bytesPerToken)
 }
 
 func (b *backend) models(w http.ResponseWriter, _ *http.Request) {

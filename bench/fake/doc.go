@@ -9,6 +9,9 @@
 // a body seen before is cached, and so are a conversation's earlier turns and a
 // shared start of the prompt.
 //
+// A switch (Lie) lets a backend answer garbage of several kinds to chats and
+// embeddings, while it says that it is healthy.
+//
 // A Fleet is several such backends in one process. What each was asked stands
 // at /fake/stats. Requests are told apart by a marker in the text of their last
 // message, [[conv=17 turn=3]], since some gateways drop headers and fields that

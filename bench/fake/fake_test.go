@@ -130,3 +130,23 @@ func TestTokensOfAContinuedChatBeginAlike(t *testing.T) {
 		t.Errorf("%s does not continue %s", longer, first)
 	}
 }
+
+func TestGarbageIsWhatTheSwitchSays(t *testing.T) {
+	f := fleet(t, func(c *Config) { c.Backends = 1 })
+	url := f.URLs()[0]
+	for _, c := range []struct {
+		kind     Garbage
+		unread   bool // no response, or not all of it
+		contains string
+	}{
+		{Noise, true, ""}, {Cut, true, "mess"}, {Failing, false, "CUDA"}, {Nonsense, false, "}]{"}, {Sound, false, "choices"},
+	} {
+		if err := Lie(t.Context(), url, c.kind); err != nil {
+			t.Fatal(err)
+		}
+		text, err := post(t, t.Context(), url, `{"messages":[]}`)
+		if (err != nil) != c.unread || !strings.Contains(text, c.contains) {
+			t.Errorf("%v: %q, %v", c.kind, text, err)
+		}
+	}
+}

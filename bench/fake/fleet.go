@@ -107,7 +107,8 @@ func (f *Fleet) add(cfg Config, index int) error {
 
 func (f *Fleet) routes(b *backend) http.Handler {
 	m := http.NewServeMux()
-	m.HandleFunc("POST /v1/chat/completions", b.chat)
+	m.HandleFunc("POST /v1/chat/completions", b.mayLie(b.chat))
+	m.HandleFunc("POST /v1/embeddings", b.mayLie(b.embed))
 	m.HandleFunc("POST /v1/chat/completions/render", b.render("token_ids"))
 	m.HandleFunc("POST /tokenize", b.render("tokens"))
 	m.HandleFunc("GET /v1/models", b.models)
@@ -118,6 +119,7 @@ func (f *Fleet) routes(b *backend) http.Handler {
 		m.HandleFunc("GET "+path, b.info)
 	}
 	m.HandleFunc("GET /fake/stats", f.serveStats)
+	m.HandleFunc("POST /fake/garbage", b.setGarbage)
 	return m
 }
 
