@@ -3,7 +3,6 @@ package check
 import (
 	"os"
 	"path/filepath"
-	"slices"
 	"testing"
 
 	core "k8s.io/api/core/v1"
@@ -128,17 +127,5 @@ func flagsExist(t *testing.T, used []string) {
 func TestManifestsHoldTogether(t *testing.T) {
 	for _, on := range [][]string{nil, {"autoscaling"}, {"monitoring"}, {"tls"}, components} {
 		holds(t, kustomized(t, on...))
-	}
-}
-
-func TestPendingFlagsAreStillToCome(t *testing.T) {
-	known, err := Flags(flagTable)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, flag := range pending {
-		if slices.Contains(known, flag) {
-			t.Errorf("kvca has %s now: take it from the list of pending flags in settings.go", flag)
-		}
 	}
 }

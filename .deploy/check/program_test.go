@@ -7,7 +7,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -80,23 +79,11 @@ func placeholders(t *testing.T) map[string]string {
 	return files
 }
 
-// settings writes a file of settings with its secrets where dir has them, and
-// without what kvca does not know yet.
+// settings writes a file of settings with its secrets where dir has them.
 func settings(t *testing.T, text, dir string) string {
 	t.Helper()
-	text = strings.ReplaceAll(text, mounted+"secrets", dir)
-	known, err := Flags(flagTable)
-	if err != nil {
-		t.Fatal(err)
-	}
-	v := values(t, text)
-	for key := range v {
-		if flag := OfKey(key); slices.Contains(pending, flag) && !slices.Contains(known, flag) {
-			delete(v, key)
-		}
-	}
 	name := filepath.Join(t.TempDir(), "kvca.yaml")
-	if err := os.WriteFile(name, marshal(t, v), 0o600); err != nil {
+	if err := os.WriteFile(name, []byte(strings.ReplaceAll(text, mounted+"secrets", dir)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return name

@@ -12,11 +12,6 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// pending are flags that are about to come and that what lies here uses already.
-var pending = []string{
-	"--tls-cert", "--tls-key", "--tls-client-ca", "--admin-tls-cert", "--admin-tls-key", "--admin-token-file", "--keys-file", "--discover", "--zone",
-}
-
 // otherFlags are flags of kvca that are no settings.
 var otherFlags = []string{"--config"}
 
@@ -120,7 +115,7 @@ func (s *Set) Used() ([]string, error) {
 func Unknown(used, known []string) []string {
 	var unknown []string
 	for _, flag := range used {
-		if !slices.Contains(known, flag) && !slices.Contains(pending, flag) && !slices.Contains(otherFlags, flag) {
+		if !slices.Contains(known, flag) && !slices.Contains(otherFlags, flag) {
 			unknown = append(unknown, flag)
 		}
 	}
