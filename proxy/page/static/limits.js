@@ -5,6 +5,9 @@ import { bytes, count, names, none, plural, rate, share } from './format.js';
 
 const shown = 50;
 
+// Tokens a second come in thousands.
+const short = (n) => (n >= 10_000 ? `${rate(n / 1000)}k` : rate(n));
+
 const indexWords = {
   disabled: 'Off: no engine is asked what it holds, the block map decides. Start with --events to switch it on.',
   learning: 'Switched on, and nothing heard yet: the block map decides.',
@@ -15,7 +18,7 @@ const indexWords = {
 export class Limits {
   constructor() {
     this.tenants = table('Tenants with limits: used of what they may, by this node, or by all where this node is the owner', [
-      { title: 'Tenant' }, { title: 'Model', minor: true }, { title: 'Owner', minor: true }, { title: 'Requests a second', num: true }, { title: 'Tokens a second', num: true },
+      { title: 'Tenant' }, { title: 'Owner', minor: true }, { title: 'Requests/s', num: true }, { title: 'Tokens/s', num: true },
       { title: 'At once', num: true },
     ]);
     $('tenants').append(this.tenants.element);
@@ -41,11 +44,11 @@ export class Limits {
     const list = limits ?? [];
     setText($('limits-note'), `${plural(list.length, 'limit')} in use; ${plural(waiting, 'request')} waiting for a turn`);
     keyed(this.tenants.body, list.slice(0, 4 * shown), (l) => `${l.tenant}\n${l.model ?? ''}`,
-      (l) => h('tr', null, h('th', { scope: 'row' }, l.tenant), h('td', { class: 'minor' }), h('td', { class: 'minor' }), Array.from({ length: 3 }, () => h('td', { class: 'num' }))),
+      (l) => h('tr', null, h('th', { scope: 'row' }, l.model ? `${l.tenant}, ${l.model}` : l.tenant), h('td', { class: 'minor' }), Array.from({ length: 3 }, () => h('td', { class: 'num' }))),
       (row, l) => {
         const used = l.cluster ?? l.here;
-        const of = (name) => (l.limit[name] ? `${rate(used[name])} of ${rate(l.limit[name])}` : none);
-        [l.model ?? 'all', l.degraded ? `${l.owner} (not reached)` : l.owner, of('requests_per_second'), of('tokens_per_second'), of('concurrent')]
+        const of = (name) => (l.limit[name] ? `${short(used[name])} of ${short(l.limit[name])}` : none);
+        [l.degraded ? `${l.owner} (not reached)` : l.owner, of('requests_per_second'), of('tokens_per_second'), of('concurrent')]
           .forEach((text, i) => setText(row.cells[i + 1], text));
       });
   }
