@@ -36,7 +36,7 @@ func explain(c *cli.Context) error {
 		return err
 	}
 	path := "/explain?endpoint=" + url.QueryEscape(c.String("endpoint"))
-	answer, err := callAdmin(c.Context, http.MethodPost, c.String("admin"), path, bytes.NewReader(body))
+	answer, err := adminOf(c).call(c.Context, http.MethodPost, path, bytes.NewReader(body))
 	if err != nil {
 		return fmt.Errorf("explain: %w", err)
 	}

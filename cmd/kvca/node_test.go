@@ -43,13 +43,19 @@ func onItsOwn(t *testing.T, flags map[string][]string) *settings {
 // run starts a node on ports of its own.
 func run(t *testing.T, flags map[string][]string) *running {
 	t.Helper()
+	return runWith(t, flags, &http.Client{Transport: &http.Transport{}, Timeout: patience})
+}
+
+// runWith starts a node that client can ask.
+func runWith(t *testing.T, flags map[string][]string, client *http.Client) *running {
+	t.Helper()
 	s := onItsOwn(t, flags)
 	n, err := newNode(s, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	r := &running{node: n, stop: stop, ended: make(chan error, 1), http: &http.Client{Transport: &http.Transport{}, Timeout: patience}}
+	r := &running{node: n, stop: stop, ended: make(chan error, 1), http: client}
 	go func() { r.ended <- n.Run(ctx); close(r.ended) }()
 	t.Cleanup(func() {
 		stop()

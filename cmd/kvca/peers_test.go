@@ -60,7 +60,7 @@ func (r *running) eventually(t *testing.T, what string, is func() bool) {
 
 func (r *running) status(t *testing.T) *clusterStatus {
 	t.Helper()
-	s, _, err := fetchStatus(t.Context(), r.AdminURL())
+	s, _, err := fetchStatus(t.Context(), adminAPI{base: r.AdminURL()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,7 +205,7 @@ func TestMetricsOfPeersAreCleanAndListed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := callAdmin(t.Context(), http.MethodGet, nodes[0].AdminURL(), "/metrics", nil)
+	text, err := adminAPI{base: nodes[0].AdminURL()}.call(t.Context(), http.MethodGet, "/metrics", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,7 @@ func statusCommand() *cli.Command {
 }
 
 func showStatus(c *cli.Context) error {
-	status, raw, err := fetchStatus(c.Context, c.String("admin"))
+	status, raw, err := fetchStatus(c.Context, adminOf(c))
 	if err != nil {
 		return fmt.Errorf("status: %w", err)
 	}

@@ -76,7 +76,7 @@ func TestDrawingAgainDoesNotClearTheScreen(t *testing.T) {
 
 func TestTrafficIsShownWhereTheNodeTellsIt(t *testing.T) {
 	admin := answering(t, 200, `{"now":1,"window_s":600,"last_minute":{"over_s":10,"requests":445,"errors":0,"refused":5,"prompt_tokens":1000,"cached_tokens":794,"output_tokens":100,"ttft_p50_ms":61,"ttft_p90_ms":138,"in_flight":3,"queued":1},"seconds":[]}`)
-	got := fetchTraffic(t.Context(), admin)
+	got := fetchTraffic(t.Context(), adminAPI{base: admin})
 	if got == nil {
 		t.Fatal("there is none")
 	}
@@ -85,7 +85,7 @@ func TestTrafficIsShownWhereTheNodeTellsIt(t *testing.T) {
 	if text := strings.Join(got.lines(), "\n"); text != want {
 		t.Errorf("%s\nwant %s", text, want)
 	}
-	if fetchTraffic(t.Context(), answering(t, 404, "404 page not found")) != nil {
+	if fetchTraffic(t.Context(), adminAPI{base: answering(t, 404, "404 page not found")}) != nil {
 		t.Error("a node without /live has traffic")
 	}
 	if got := strings.Join((&traffic{}).lines(), "\n"); strings.Contains(got, "NaN") || strings.Contains(got, "first byte") {

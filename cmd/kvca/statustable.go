@@ -94,8 +94,8 @@ type backendStatus struct {
 	KVUsage     float64           `json:"kv_usage"`
 }
 
-func fetchStatus(ctx context.Context, admin string) (*clusterStatus, []byte, error) {
-	raw, err := callAdmin(ctx, http.MethodGet, admin, "/cluster/status", nil)
+func fetchStatus(ctx context.Context, admin adminAPI) (*clusterStatus, []byte, error) {
+	raw, err := admin.call(ctx, http.MethodGet, "/cluster/status", nil)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -27,8 +27,8 @@ type traffic struct {
 const endOfTime = "9000000000"
 
 // fetchTraffic gets the last minute's traffic, nil where the node does not tell it.
-func fetchTraffic(ctx context.Context, admin string) *traffic {
-	raw, err := callAdmin(ctx, http.MethodGet, admin, "/live?since="+endOfTime, nil)
+func fetchTraffic(ctx context.Context, admin adminAPI) *traffic {
+	raw, err := admin.call(ctx, http.MethodGet, "/live?since="+endOfTime, nil)
 	if err != nil {
 		return nil
 	}

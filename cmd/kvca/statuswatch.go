@@ -64,7 +64,7 @@ func showBlock(c *cli.Context) error {
 		return err
 	}
 	lines := []string{""}
-	if t := fetchTraffic(c.Context, c.String("admin")); t != nil {
+	if t := fetchTraffic(c.Context, adminOf(c)); t != nil {
 		lines = append(lines, t.lines()...)
 	}
 	lines = append(lines, time.Now().Format(time.DateTime), "")
@@ -77,9 +77,9 @@ func showBlock(c *cli.Context) error {
 func drawStatus(c *cli.Context, out *os.File) error {
 	p := picture{at: time.Now()}
 	p.width, p.height, _ = terminalSize(out)
-	p.status, _, p.fault = fetchStatus(c.Context, c.String("admin"))
+	p.status, _, p.fault = fetchStatus(c.Context, adminOf(c))
 	if p.fault == nil {
-		p.traffic = fetchTraffic(c.Context, c.String("admin"))
+		p.traffic = fetchTraffic(c.Context, adminOf(c))
 	}
 	return draw(out, p.lines())
 }
