@@ -19,8 +19,9 @@ build: ## Build bin/kvca, one static binary.
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/kvca ./cmd/kvca
 
 .PHONY: test
-test: format vet staticcheck ## Check format, vet, staticcheck, and run every test with the race detector.
+test: format vet staticcheck deploy-check ## Check format, vet, staticcheck and what is deployed, and run every test with the race detector.
 	$(GO) test -race -timeout 20m ./...
+	$(GO) test -timeout 10m -run 'FollowUpsStay|TellerKnows|SourcesAgree' ./cluster
 
 .PHONY: format
 format: tools

@@ -188,7 +188,7 @@ func (s *tale) disagrees() string {
 // each engine what it holds, if anybody reads it, and else nothing.
 func TestEveryNodeKnowsWhatTheTellerKnows(t *testing.T) {
 	tales := uint64(60)
-	if testing.Short() {
+	if raced {
 		tales = 20
 	}
 	for seed := uint64(1); seed <= tales; seed++ {
