@@ -9,9 +9,12 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"io"
+	"log/slog"
 	"math/big"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -172,5 +175,55 @@ func TestTheAdminAPIAsksForItsToken(t *testing.T) {
 	_, _, err := fetchStatus(t.Context(), adminAPI{r.AdminURL(), "", s.cert})
 	if err == nil || !strings.Contains(err.Error(), "asks for its token") {
 		t.Errorf("kvca status without a token: %v", err)
+	}
+}
+
+// What a client sends is its own, and what protects the node is the operator's:
+// neither is in any log, at its most talkative, nor in what the admin API shows.
+func TestSecretsAndPromptsAreNotLogged(t *testing.T) {
+	accessLog := filepath.Join(t.TempDir(), "access.log")
+	s := newSecured(t)
+	log := new(lockedBuffer)
+	settings := onItsOwn(t, map[string][]string{
+		"simulate": {"1"}, "simulate-speed": {"100"}, "tls-cert": {s.cert}, "tls-key": {s.key}, "admin-token-file": {s.token},
+		"keys-file": {s.keys}, "access-log": {accessLog}, "access-log-client": {"full"},
+	})
+	n, err := newNode(settings, newLogger(log, "json", slog.LevelDebug))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := begun(t, n, s.http)
+	const prompt = "a prompt that nobody else may read"
+	body := strings.Replace(aChat, "hi", prompt, 1)
+	url := r.ClientURL() + "/v1/chat/completions?secret=in-a-query"
+	for _, key := range []string{s.tenantKey, "kvca-a-wrong-key-of-a-client"} {
+		s.ask(t, http.MethodPost, url, key, body)
+	}
+	s.ask(t, http.MethodPost, url, s.tenantKey, strings.Replace(body, `"sim"`, `"no-such-model"`, 1))
+	s.ask(t, http.MethodPost, url, s.tenantKey, body[:len(body)-4])
+	var seen strings.Builder
+	for _, path := range []string{"/metrics", "/cluster/status", "/decisions?details=true", "/live", "/backends"} {
+		status, text := s.ask(t, http.MethodGet, r.AdminURL()+path, adminSecret, "")
+		if status != http.StatusOK {
+			t.Errorf("%s: %d %s", path, status, text)
+		}
+		seen.WriteString(text)
+	}
+	r.stop()
+	if err := r.ends(t); err != nil {
+		t.Error(err)
+	}
+	lines, err := os.ReadFile(accessLog)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Count(string(lines), "\n"); got != 4 {
+		t.Errorf("%d lines in the access log:\n%s", got, lines)
+	}
+	seen.WriteString(log.String() + string(lines))
+	for _, secret := range []string{prompt, s.tenantKey, "kvca-a-wrong-key", adminSecret, "acme's salt", "in-a-query", "Bearer"} {
+		if strings.Contains(seen.String(), secret) {
+			t.Errorf("%q is shown or logged", secret)
+		}
 	}
 }

@@ -54,6 +54,12 @@ func runWith(t *testing.T, flags map[string][]string, client *http.Client) *runn
 	if err != nil {
 		t.Fatal(err)
 	}
+	return begun(t, n, client)
+}
+
+// begun runs a node until the test ends, and returns when it is ready.
+func begun(t *testing.T, n *node, client *http.Client) *running {
+	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
 	r := &running{node: n, stop: stop, ended: make(chan error, 1), http: client}
 	go func() { r.ended <- n.Run(ctx); close(r.ended) }()

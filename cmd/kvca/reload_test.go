@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"log/slog"
 	"net/http"
 	"os"
@@ -51,15 +50,7 @@ func runFile(t *testing.T, text string) *configured {
 		t.Fatal(err)
 	}
 	n.level = level
-	ctx, stop := context.WithCancel(context.Background())
-	c.running = &running{node: n, stop: stop, ended: make(chan error, 1), http: &http.Client{Transport: &http.Transport{}, Timeout: patience}}
-	go func() { c.ended <- n.Run(ctx); close(c.ended) }()
-	t.Cleanup(func() {
-		stop()
-		<-c.ended
-		c.http.CloseIdleConnections()
-	})
-	c.until(t, "/readyz", http.StatusOK)
+	c.running = begun(t, n, &http.Client{Transport: &http.Transport{}, Timeout: patience})
 	return c
 }
 
