@@ -9,7 +9,6 @@ import (
 	"kvca/bench/gateway"
 	"kvca/bench/load"
 	"kvca/bench/nodes"
-	"kvca/bench/process"
 )
 
 // Rolled is what was seen of a rolling restart.
@@ -26,28 +25,6 @@ type Rolled struct {
 // readyEvery is how often the load balancer asks; nodes wait longer than that
 // between not being ready and refusing connections.
 const readyEvery = 100 * time.Millisecond
-
-// Engine is one backend in a process of its own, that can be started again.
-type Engine struct {
-	ID    string
-	Start func(ctx context.Context) (*process.Child, error)
-	child *process.Child
-}
-
-// Run starts the engine, for the first time or again.
-func (e *Engine) Run(ctx context.Context) (err error) {
-	if e.child, err = e.Start(ctx); err != nil {
-		return fmt.Errorf("start backend %s: %w", e.ID, err)
-	}
-	return nil
-}
-
-// Close ends the engine.
-func (e *Engine) Close() {
-	if e.child != nil {
-		e.child.Close()
-	}
-}
 
 // Rolling restarts every node and then every backend, one by one and as an operator
 // would, while clients behind a load balancer send rate requests a second, half of

@@ -39,7 +39,7 @@ func (n *Node) args() []string {
 	for i, b := range c.Backends {
 		args = append(args, "--backend", BackendID(i)+"="+b)
 	}
-	return append(args, c.Flags...)
+	return append(append(args, c.Flags...), n.Flags...)
 }
 
 // BackendID is what a cluster's nodes call their i-th backend.

@@ -16,6 +16,8 @@ type Place struct {
 	// Client and Admin are where it serves clients and people, Gossip and Link
 	// where it meets its peers; each is a host and a port.
 	Client, Admin, Gossip, Link string
+	// Flags are added to the node's command line, behind those of all nodes.
+	Flags []string
 }
 
 // Local finds places for n nodes on 127.0.0.1.

@@ -18,12 +18,13 @@
 //	go run ./bench/run drills         a node is killed, one is stopped, under load
 //	go run ./bench/run partition      a cluster in network namespaces is parted
 //	go run ./bench/run rolling        nodes and backends are restarted one by one under load
+//	go run ./bench/run endure         one thing after the other goes wrong around a busy cluster
 //	go run ./bench/run study          policies, traces, loads and nodes in virtual time
 //	go run ./bench/run world          the simulator and real processes with the same workload
 //	go run ./bench/run peers-install  installs the peers that are Python packages
-//	go run ./bench/run fake|plain     the backends and the floor, as processes
+//	go run ./bench/run fake|plain|noise  the backends, the floor and a sender of garbage, as processes
 //
-// All but fake, plain, routing and index need bin/kvca. Everything is on 127.0.0.1 and
+// All but fake, plain, noise, routing and index need bin/kvca. Everything is on 127.0.0.1 and
 // ends with the program. The exit status is 1 where a promise is broken.
 package main
 
@@ -62,6 +63,8 @@ var commands = map[string]func(ctx context.Context, args []string) error{
 	"drills":        runDrills,
 	"partition":     runPartition,
 	"rolling":       runRolling,
+	"endure":        runEndure,
+	"noise":         runNoise,
 	"study":         runStudy,
 	"world":         runWorld,
 	"peers-install": runPeersInstall,

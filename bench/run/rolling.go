@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"strconv"
 	"time"
@@ -27,7 +26,9 @@ func runRolling(ctx context.Context, args []string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, r.close()) }()
-	engines, err := r.startEngines(ctx, clusterBackends)
+	engines, err := r.startEngines(ctx, clusterBackends, "127.0.0.1", func(int) (delay, chunkDelay time.Duration) {
+		return 50 * time.Millisecond, 20 * time.Millisecond
+	})
 	defer func() {
 		for _, e := range engines {
 			e.Close()
@@ -58,7 +59,8 @@ func runRolling(ctx context.Context, args []string) (err error) {
 }
 
 // startEngines starts backends in processes of their own, in the place of the rig's.
-func (r *rig) startEngines(ctx context.Context, n int) ([]*drills.Engine, error) {
+// pace says how long each takes to begin an answer, and between two events of a stream.
+func (r *rig) startEngines(ctx context.Context, n int, host string, pace func(i int) (delay, chunkDelay time.Duration)) ([]*drills.Engine, error) {
 	ports, err := process.FreePorts(n)
 	if err != nil {
 		return nil, err
@@ -66,25 +68,28 @@ func (r *rig) startEngines(ctx context.Context, n int) ([]*drills.Engine, error)
 	r.env.Backends = nil
 	var engines []*drills.Engine
 	for i, port := range ports {
-		e := &drills.Engine{ID: nodes.BackendID(i), Start: func(ctx context.Context) (*process.Child, error) { return r.startEngine(ctx, i, port) }}
+		e := &drills.Engine{ID: nodes.BackendID(i), URL: "http://" + net.JoinHostPort(host, strconv.Itoa(port))}
+		delay, chunkDelay := pace(i)
+		e.Start = func(ctx context.Context) (*process.Child, error) {
+			return r.startEngine(ctx, e, "-host", host, "-port", strconv.Itoa(port), "-delay", delay.String(), "-chunk-delay", chunkDelay.String())
+		}
 		engines = append(engines, e)
 		if err := e.Run(ctx); err != nil {
 			return engines, err
 		}
-		r.env.Backends = append(r.env.Backends, "http://"+net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		r.env.Backends = append(r.env.Backends, e.URL)
 	}
 	return engines, nil
 }
 
-func (r *rig) startEngine(ctx context.Context, i, port int) (*process.Child, error) {
-	child, err := process.Start(ctx, process.Spec{Name: fmt.Sprintf("engine-%d", i), Dir: r.env.Dir, Args: []string{
-		r.env.Self, "fake", "-backends", "1", "-port", strconv.Itoa(port), "-model", model, "-delay", "50ms", "-chunk-delay", "20ms",
-	}})
+func (r *rig) startEngine(ctx context.Context, e *drills.Engine, flags ...string) (*process.Child, error) {
+	child, err := process.Start(ctx, process.Spec{
+		Name: "engine-" + e.ID, Dir: r.env.Dir, Args: append([]string{r.env.Self, "fake", "-backends", "1", "-model", model}, flags...),
+	})
 	if err != nil {
 		return nil, err
 	}
-	base := "http://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
-	err = child.Await(ctx, 10*time.Second, func() error { _, err := fake.Fetch(ctx, base); return err })
+	err = child.Await(ctx, 10*time.Second, func() error { _, err := fake.Fetch(ctx, e.URL); return err })
 	if err != nil {
 		child.Close()
 		return nil, err

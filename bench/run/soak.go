@@ -40,7 +40,7 @@ func runSoak(ctx context.Context, args []string) (err error) {
 		return err
 	}
 	defer g.Close()
-	res, seen, err := soak(ctx, r, g, load.Closed{
+	res, seen, err := underLoad(ctx, r, g, load.Closed{
 		Addr: g.Addr, Connections: connections, Requests: load.Distinct(model, *size, *count, s.seed), Duration: *limit, Timeout: requestTime,
 	})
 	if err != nil {
@@ -49,8 +49,8 @@ func runSoak(ctx context.Context, args []string) (err error) {
 	return judgeSoak(ctx, r, g, *count, res, seen)
 }
 
-// soak runs the loop and samples kvca every second until it ends.
-func soak(ctx context.Context, r *rig, g *gateway.Running, loop load.Closed) (*load.Result, samples, error) {
+// underLoad runs the loop and samples kvca every second until it ends.
+func underLoad(ctx context.Context, r *rig, g *gateway.Running, loop load.Closed) (*load.Result, samples, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan *load.Result, 1)
 	go func() { done <- loop.Run(ctx) }()
