@@ -28,9 +28,10 @@ const (
 type worker struct {
 	*Clients
 	rand *rand.Rand
-	// talk is the conversation that it is in, nil for none; turn is which one comes.
-	talk []byte
-	turn int
+	// talk is what was said in the conversation that it is in, nil for none; turn is
+	// which one comes.
+	talk               []byte
+	conversation, turn int
 }
 
 var errNoNode = errors.New("no node is ready")
@@ -150,7 +151,8 @@ func stream(r reply) error {
 // converse asks the next question of a conversation, which repeats what was said.
 func (w *worker) converse(ctx context.Context, f *Failure, addr string) error {
 	if w.talk == nil || w.turn == turns {
-		w.talk, w.turn = w.prompt(promptBytes, false), 0
+		w.conversation, w.turn = int(w.serial.Add(1)%1e9), 0
+		w.talk = bytes.Replace(w.prompt(promptBytes, false), []byte(`"content":"`), []byte(`"content":"`+w.mark()), 1)
 	}
 	w.turn++
 	answer, err := whole(w.post(ctx, f, addr, "/v1/chat/completions", w.talk))
@@ -165,9 +167,13 @@ func (w *worker) converse(ctx context.Context, f *Failure, addr string) error {
 		w.talk = nil
 		return fmt.Errorf("read answer: %w: %.100s", err, answer)
 	}
-	w.talk = load.FollowUp(w.talk, said.Choices[0].Message.Content, load.Text(w.rand, 200))
+	w.talk = load.FollowUp(w.talk, said.Choices[0].Message.Content, w.mark()+load.Text(w.rand, 200))
 	return nil
 }
+
+// mark is by what a backend knows the conversation, and says what it holds of it: an
+// engine that seems to have lost everything would have its blocks forgotten.
+func (w *worker) mark() string { return fake.Marker(w.conversation, w.turn) + " " }
 
 // upload sends a body piece by piece, with pauses shorter than the gateway allows.
 func (w *worker) upload(ctx context.Context, f *Failure, addr string) error {
