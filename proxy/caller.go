@@ -48,11 +48,14 @@ func sentence(err error) string {
 // permitted is whether the request's tenant may use a model.
 func (x *exchange) permitted(model string) bool { return x.tenant == nil || x.tenant.Allows(model) }
 
+// restricted is whether there are models that its tenant may not use.
+func (x *exchange) restricted() bool { return x.tenant != nil && len(x.tenant.Models) > 0 }
+
 // forbidden refuses a model that exists and is not the tenant's to use.
 func forbidden(model string) *apiError {
 	return &apiError{
 		status: http.StatusForbidden, code: "model_not_allowed", param: "model",
-		message: "The key that was sent may not use the model " + quoteShort(model) + ". GET /v1/models lists those that it may use.",
+		message: "The model " + quoteShort(model) + " may not be used with the key that was sent, or without one. GET /v1/models lists those that may.",
 	}
 }
 

@@ -158,6 +158,51 @@ func TestSteeringFieldsGoWhateverTheBodyCallsItself(t *testing.T) {
 	}
 }
 
+func TestNoBodyGetsAroundATenantsModels(t *testing.T) {
+	g := newRig(t, 1, with(func(c *Config) {
+		c.Tenants = people{"a": {Name: "a", Models: []string{"small"}}}
+		c.Paths = []string{"/own"}
+	}))
+	g.addEngine("e1", "small")
+	g.waitReady()
+	g.await("both models", func() bool { return len(g.pool.Models()) == 2 })
+	var bodies []string
+	for _, e := range g.engines {
+		e.answer(func(w http.ResponseWriter, r *http.Request) {
+			b, _ := io.ReadAll(r.Body)
+			bodies = append(bodies, r.URL.Path+" "+string(b))
+			chatAnswer(w, r)
+		})
+	}
+	for path, e := range g.proxy.config().endpoints {
+		if e.local != nil || e.socket || e.anywhere {
+			continue
+		}
+		for _, body := range []string{
+			`{"model":"m","prompt":"x","messages":[]}`, `{"model":"small","Model":"m"}`, `{"model":"m","model":"small"}`, `{"mod\u0065l":"m","model":"small"}`,
+			"\ufeff" + `{"model":"m"}`, `{"name":"m","model":"small"}`, `{"name":"m"}`, "model=m",
+		} {
+			if strings.Contains(body, "name") && e.style != ollamaStyle {
+				continue // a name like any other
+			}
+			for _, kind := range []string{"application/json", "text/plain", "application/x-www-form-urlencoded", ""} {
+				resp := g.post(path, body, "Authorization", "Bearer a", "Content-Type", kind)
+				if text := read(t, resp); resp.StatusCode < 400 {
+					t.Errorf("%s as %q: %s: %d %s", path, kind, body, resp.StatusCode, text)
+				}
+			}
+		}
+	}
+	for _, body := range bodies {
+		t.Errorf("a backend was sent %s", body)
+	}
+	bodies = nil
+	g.expect(200, "/api/chat", `{"model":"small","messages":[{"role":"user","content":"hi"}]}`, "Authorization", "Bearer a", "Content-Type", "application/x-www-form-urlencoded")
+	if len(bodies) != 1 {
+		t.Errorf("the tenant's own model: %q", bodies)
+	}
+}
+
 func TestEachRequestHasARecord(t *testing.T) {
 	b := new(book)
 	g := newRig(t, 2, with(func(c *Config) {
@@ -217,10 +262,7 @@ func TestRequestsWaitTheirTurnInFrontOfASaturatedPool(t *testing.T) {
 	for range 6 {
 		send()
 	}
-	g.await("four wait", func() bool { return queue.WaitingAll() == 4 })
-	if n := len(inside); n != 2 {
-		t.Errorf("%d requests are at backends that should have one each", n)
-	}
+	g.await("four wait and two are served", func() bool { return queue.WaitingAll() == 4 && len(inside) == 2 })
 	if text := g.expect(429, "/v1/chat/completions", chat("one too many")); codeOf(t, text) != "queue_full" {
 		t.Errorf("%s", text)
 	}

@@ -39,6 +39,8 @@ type endpoint struct {
 	socket bool
 	// anywhere is whether any backend can answer, of whatever model.
 	anywhere bool
+	// foreign is whether the operator named the path: nothing is known of its bodies.
+	foreign bool
 	// local answers without a backend, nil for what goes to one.
 	local func(*exchange) error
 }
@@ -110,7 +112,7 @@ var storedResponse = &endpoint{
 
 // passThrough makes the endpoint of a path that the operator configured.
 func passThrough(path string) *endpoint {
-	return &endpoint{path: path, computes: true, methods: []string{http.MethodGet, http.MethodPost}}
+	return &endpoint{path: path, computes: true, foreign: true, methods: []string{http.MethodGet, http.MethodPost}}
 }
 
 const responsesPrefix = "/v1/responses/"

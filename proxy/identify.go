@@ -1,7 +1,9 @@
 package proxy
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"mime"
 	"net/http"
@@ -9,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"kvca/proxy/steer"
 	"kvca/router"
 	"kvca/state/cbr"
 )
@@ -24,7 +27,7 @@ func (x *exchange) identify() error {
 		err = x.identifySocket()
 	case e.anywhere:
 		x.members, x.want = x.p.pool.All(), router.Request{}
-	case e.needsModel || len(x.body) > 0 && x.isJSON():
+	case e.needsModel || len(x.body) > 0 && x.readsAsJSON():
 		err = x.identifyBody()
 	default:
 		err = x.identifyOther()
@@ -38,6 +41,9 @@ func (x *exchange) identify() error {
 func (x *exchange) identifyBody() error {
 	if len(x.body) == 0 {
 		return badRequest("invalid_json", "The request has no body: a JSON object was expected.", "")
+	}
+	if err := x.unambiguous(); err != nil {
+		return err
 	}
 	n := x.p.namers.Get().(*namer)
 	x.namer, n.x = n, x
@@ -111,21 +117,27 @@ func (x *exchange) identifyOther() error {
 	if boundary := x.formBoundary(); boundary != "" {
 		return x.identifyForm(boundary)
 	}
+	if x.restricted() && len(x.body) > 0 {
+		return &apiError{
+			status: http.StatusForbidden, code: "model_not_allowed", param: "model",
+			message: "The model of this body can't be read, and the key that was sent may not use all of them. Send JSON, or a form.",
+		}
+	}
 	return x.identifyOnly()
 }
 
 // onlyModel is the model of a request that names none: fine while there is just one
 // to take it.
 func (x *exchange) onlyModel() (string, error) {
-	models := slices.DeleteFunc(x.p.pool.Models(), func(name string) bool { return !x.permitted(name) })
-	switch {
-	case len(models) == 1:
+	models := x.p.pool.Models()
+	if len(models) == 1 && x.permitted(models[0]) {
 		return models[0], nil
-	case len(models) == 0:
-		return "", unavailable("no_backend", "No backend serves a model yet. Try again shortly.")
-	default:
-		return "", badRequest("missing_model", fmt.Sprintf("The request names no model, and %d are served here: set \"model\" to one of %s.", len(models), strings.Join(models[:min(len(models), 20)], ", ")), "model")
 	}
+	models = slices.DeleteFunc(models, func(name string) bool { return !x.permitted(name) })
+	if len(models) == 0 {
+		return "", unavailable("no_backend", "No backend serves a model yet. Try again shortly.")
+	}
+	return "", badRequest("missing_model", fmt.Sprintf("The request names no model, and there are several here: set \"model\" to one of %s.", strings.Join(models[:min(len(models), 20)], ", ")), "model")
 }
 
 // identifyOnly takes a request that names no model.
@@ -155,6 +167,37 @@ func (x *exchange) identifyStored() error {
 	}
 	x.want = router.Request{}
 	return x.pinTo(b, id)
+}
+
+// readsAsJSON is whether the body is to be read. Engines read what they take for JSON
+// whatever it calls itself, and so do we: on our own endpoints all but forms, on those
+// that the operator named what claims to be JSON or begins like it.
+func (x *exchange) readsAsJSON() bool {
+	if x.formBoundary() != "" {
+		return false
+	}
+	return !x.endpoint.foreign || x.isJSON() || bytes.HasPrefix(bytes.TrimLeft(x.body, " \t\r\n"), []byte("{"))
+}
+
+// unambiguous refuses, where the tenant may not use all models, what another parser
+// may read as another model.
+func (x *exchange) unambiguous() error {
+	if !x.restricted() {
+		return nil
+	}
+	names := []string{"model"}
+	if x.endpoint.style == ollamaStyle {
+		names = append(names, "name") // as old versions call it
+	}
+	n, err := steer.Count(x.body, names...)
+	var fault *steer.Error
+	switch {
+	case errors.As(err, &fault):
+		return badRequest(fault.Code, sentence(fault), "")
+	case n > 1:
+		return badRequest("ambiguous_model", "The request names its model more than once, in whatever spelling: send one \"model\".", "model")
+	}
+	return nil
 }
 
 // isJSON is whether the body claims to be JSON, or claims nothing.

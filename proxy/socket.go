@@ -28,7 +28,11 @@ func (x *exchange) identifySocket() error {
 		return &apiError{status: http.StatusUpgradeRequired, code: "upgrade_required", message: "The path " + x.endpoint.path + " is for WebSockets: connect by HTTP/1.1 with Upgrade: websocket."}
 	}
 	x.rewritten = ""
-	name := x.r.URL.Query().Get("model")
+	names := x.r.URL.Query()["model"]
+	if len(names) > 1 {
+		return badRequest("ambiguous_model", "The address names its model more than once: send one \"model\".", "model")
+	}
+	name := strings.Join(names, "")
 	if name == "" {
 		return x.identifyOnly()
 	}

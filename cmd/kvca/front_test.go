@@ -125,6 +125,11 @@ func TestNobodyGetsInWithoutAKey(t *testing.T) {
 	if status, text := s.ask(t, http.MethodGet, r.ClientURL()+"/v1/models", "", ""); status != 401 {
 		t.Errorf("models without a key: %d %s", status, text)
 	}
+	for path, want := range map[string]int{"/readyz": 200, "/healthz": 200, "/metrics": 404, "/cluster/status": 404} {
+		if status, text := s.ask(t, http.MethodGet, r.ClientURL()+path, "", ""); status != want {
+			t.Errorf("%s where clients are served: %d %s", path, status, text)
+		}
+	}
 	trusted := r.front.of("trusted-listen").url() + "/v1/chat/completions"
 	if status, text := s.ask(t, http.MethodPost, trusted, "", strings.Replace(aChat, "{", `{"kv_transfer_params":{},`, 1)); status != 200 {
 		t.Errorf("a trusted client that steers: %d %s", status, text)
@@ -169,11 +174,18 @@ func TestTheAdminAPIAsksForItsToken(t *testing.T) {
 			t.Errorf("%s: %d, want %d: %.100s", c.path, status, c.status, text)
 		}
 	}
+	refused, err := s.http.Get(r.AdminURL() + "/cluster/status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if refused.Body.Close(); refused.Header.Get("Content-Type") != "application/json" {
+		t.Errorf("who has no token is answered with %v", refused.Header)
+	}
 	if _, _, err := fetchStatus(t.Context(), adminAPI{r.AdminURL(), s.token, s.cert}); err != nil {
 		t.Errorf("kvca status: %v", err)
 	}
-	_, _, err := fetchStatus(t.Context(), adminAPI{r.AdminURL(), "", s.cert})
-	if err == nil || !strings.Contains(err.Error(), "asks for its token") {
+	_, _, err = fetchStatus(t.Context(), adminAPI{r.AdminURL(), "", s.cert})
+	if err == nil || !strings.Contains(err.Error(), "asks for its token") || !strings.Contains(err.Error(), "--token-file FILE, or KVCA_TOKEN_FILE") {
 		t.Errorf("kvca status without a token: %v", err)
 	}
 }

@@ -170,13 +170,25 @@ func (n *node) openDiscovery() error {
 	return nil
 }
 
+// withHealth also answers at the clients' address what load balancers ask: they look
+// where they send.
+func withHealth(clients, admin http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/readyz" || r.URL.Path == "/healthz" {
+			admin.ServeHTTP(w, r)
+			return
+		}
+		clients.ServeHTTP(w, r)
+	})
+}
+
 // furnish gives every listener what it serves.
 func (n *node) furnish() error {
 	admin, err := n.guard(proxy.NewAdmin(n.adminConfig()))
 	if err != nil {
 		return err
 	}
-	served := map[string]http.Handler{"listen": n.proxy, "admin": admin, "trusted-listen": n.proxy.Trusted()}
+	served := map[string]http.Handler{"listen": withHealth(n.proxy, admin), "admin": admin, "trusted-listen": withHealth(n.proxy.Trusted(), admin)}
 	for _, l := range n.front.listeners {
 		l.handle(served[l.flag], n)
 	}

@@ -11,7 +11,7 @@ import (
 // Why a request has no tenant. All of them are answered with 401.
 var (
 	// ErrNoKey is for a request without a key, where the file knows no anonymous.
-	ErrNoKey = errors.New("no key: want Authorization: Bearer KEY, or x-api-key: KEY")
+	ErrNoKey = errors.New("no key: want Authorization: Bearer KEY, x-api-key: KEY, or api-key: KEY")
 	// ErrUnknownKey is for a key that stands for no tenant, now.
 	ErrUnknownKey = errors.New("the key is not known")
 	// ErrExpiredKey is an ErrUnknownKey that once was known.
