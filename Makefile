@@ -83,10 +83,24 @@ bench-peers: build ## Install the peers and measure them in the same run.
 	$(GO) run ./bench/run peers-install
 	$(GO) run ./bench/run cpu -gateways all -out $(STAMP)-cpu-peers.txt
 
+# The order of faults and whom they meet; the report names it.
+SEED ?= 1
+
 .PHONY: soak
-soak: build ## Two million distinct prompts, and a cluster that is parted for a while.
+soak: build ## Two million distinct prompts, a cluster that is parted, and an hour of one fault after the other.
 	$(GO) run ./bench/run soak -out $(STAMP)-soak.txt
 	$(GO) run ./bench/run partition -out $(STAMP)-cluster-partition.txt
+	$(GO) run ./bench/run endure -time 1h -pause 3s -seed $(SEED) -out $(STAMP)-endure.txt
+
+.PHONY: soak-short
+soak-short: build ## A minute of one fault after the other around a busy cluster; SEED=N for another order.
+	$(GO) run ./bench/run endure -time 60s -seed $(SEED)
+
+.PHONY: operate
+operate: build ## What operators do and are promised: rolling restarts, limits over eight nodes, a saturated node.
+	$(GO) run ./bench/run rolling -out $(STAMP)-rolling.txt
+	$(GO) run ./bench/run limits -out $(STAMP)-limits.txt
+	$(GO) run ./bench/run saturate -out $(STAMP)-saturate.txt
 
 .PHONY: fuzz
 fuzz: ## Fuzz the decoders for a minute each.

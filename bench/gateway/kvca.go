@@ -23,6 +23,11 @@ type Status struct {
 		Refused  int64 `json:"refused"`
 		Degraded int64 `json:"degraded"`
 	} `json:"reservations"`
+	// Limits are the limits in use, and which node hands each out.
+	Limits []struct {
+		Tenant string `json:"tenant"`
+		Owner  string `json:"owner"`
+	} `json:"limits"`
 	// Divergence is how many entries of the block map a peer has other than this
 	// node, by its name.
 	Divergence map[string]int64 `json:"divergence"`

@@ -2,6 +2,7 @@
 //
 //	Closed        N connections, each sends its next request when it has the answer
 //	Balanced      clients behind a load balancer, at a fixed rate
+//	Steady        a tenant's clients, of whom some may be refused
 //	Talk          conversations of several turns, each of which repeats the ones before
 //	Burst         requests at the same moment, each on a connection of its own
 //	Hold          clients whose answers have begun and go on

@@ -3,11 +3,13 @@ package load
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"io"
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -307,5 +309,30 @@ func TestOnlyWhatHadNoAnswerIsSentAgain(t *testing.T) {
 			t.Errorf("second answer %q: error %v, sent again %d times, want failed %v and %d times", c.second, err, one.again, c.failed, c.again)
 		}
 		one.close()
+	}
+}
+
+func TestSteadyTellsRefusalsFromFailures(t *testing.T) {
+	asked := 0
+	var mu sync.Mutex
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		asked++
+		switch {
+		case r.Header.Get("Authorization") != "Bearer k" || asked%10 == 0:
+			w.WriteHeader(http.StatusBadGateway)
+		case asked%2 == 0:
+			w.WriteHeader(http.StatusTooManyRequests)
+		default:
+			_, _ = io.WriteString(w, `{"usage":{"prompt_tokens":1,"total_tokens":7}}`)
+		}
+	}))
+	defer s.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	a := Steady{Addrs: []string{s.Listener.Addr().String()}, Key: "k", Model: "m", Bytes: 300, Connections: 2, Timeout: 5 * time.Second}.Run(ctx)
+	if a.OK == 0 || a.Refused == 0 || a.Failed == 0 || a.Tokens != 7*a.OK || a.Between(0, time.Hour) != a.OK || a.OK < a.Refused {
+		t.Errorf("%d ok, %d refused, %d failed, %d tokens, %d began", a.OK, a.Refused, a.Failed, a.Tokens, len(a.Began))
 	}
 }

@@ -89,7 +89,10 @@ func FollowUps(model string, n int, count int64, seed uint64) Requests {
 
 // numbered sends a body again and again, with another number each time.
 func numbered(body []byte, count int64) Requests {
-	request := Request(body)
+	return numberedRequest(Request(body), count)
+}
+
+func numberedRequest(request []byte, count int64) Requests {
 	at := bytes.Index(request, []byte(serial)) + len("prompt ")
 	taken := new(atomic.Int64)
 	return func() source {

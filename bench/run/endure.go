@@ -18,8 +18,12 @@ import (
 )
 
 const (
-	// endureMap is the bound of the nodes' block maps, small enough to be reached.
-	endureMap = 16 << 20
+	// endureMap is the bound of the nodes' block maps, and endureTTL how long they
+	// keep what nobody asks for. A map that is nearly full is not compared any more, since
+	// what it took in would push out what it has, so this stays below; what happens at the
+	// bound is for the command soak.
+	endureMap = 40 << 20
+	endureTTL = "2m"
 	// starvedAt is how many descriptors the last node may have.
 	starvedAt = 400
 )
@@ -113,7 +117,7 @@ func (e *endurance) prepare(ctx context.Context, seed uint64, rate float64) (err
 	}
 	cfg := e.clusterConfig(places)
 	cfg.Backends = nil // the file has them
-	cfg.Flags = append(cfg.Flags, "--config", file, "--max-index-bytes", strconv.Itoa(endureMap))
+	cfg.Flags = append(cfg.Flags, "--config", file, "--max-index-bytes", strconv.Itoa(endureMap), "--ttl", endureTTL)
 	if w.Cluster, err = nodes.Start(ctx, cfg); err != nil {
 		return err
 	}

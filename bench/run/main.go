@@ -19,6 +19,8 @@
 //	go run ./bench/run partition      a cluster in network namespaces is parted
 //	go run ./bench/run rolling        nodes and backends are restarted one by one under load
 //	go run ./bench/run endure         one thing after the other goes wrong around a busy cluster
+//	go run ./bench/run limits         tenants' limits over eight nodes, and fairness beside a flood
+//	go run ./bench/run saturate       what one node can take, and what it adds at half of that
 //	go run ./bench/run study          policies, traces, loads and nodes in virtual time
 //	go run ./bench/run world          the simulator and real processes with the same workload
 //	go run ./bench/run peers-install  installs the peers that are Python packages
@@ -64,6 +66,8 @@ var commands = map[string]func(ctx context.Context, args []string) error{
 	"partition":     runPartition,
 	"rolling":       runRolling,
 	"endure":        runEndure,
+	"saturate":      runSaturate,
+	"limits":        runLimits,
 	"noise":         runNoise,
 	"study":         runStudy,
 	"world":         runWorld,

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
 	"slices"
@@ -141,3 +142,19 @@ func TestSpreadListsBySize(t *testing.T) {
 }
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestH2loadsLogAndItsErrorsAreRead(t *testing.T) {
+	res, err := readLog(bufio.NewScanner(strings.NewReader("1764400000\t200\t150\n1764400001\t503\t90\n1764400002\t200\t250\n")))
+	if err != nil || res.OK != 2 || res.Failed != 1 || res.Latency.Max() != 250*time.Microsecond {
+		t.Errorf("%+v, %v", res, err)
+	}
+	if err := lost(res, "requests: 9 total, 9 started, 9 done, 4 succeeded, 5 failed, 2 errored, 3 timeout"); err != nil || res.Failed != 5 {
+		t.Errorf("%d failed, %v", res.Failed, err)
+	}
+	if _, err := readLog(bufio.NewScanner(strings.NewReader("nothing\n"))); err == nil {
+		t.Error("a line without a time is taken")
+	}
+	if err := lost(res, "h2load: out of memory"); err == nil {
+		t.Error("no word of errors is taken for none")
+	}
+}

@@ -59,6 +59,7 @@ type Clients struct {
 	History *History
 
 	transport *http.Transport
+	draw      func(*rand.Rand) Kind // nil for any kind, by their shares
 	// sent and failed count by kind; again counts those that were sent again since
 	// their connection had been closed while it was idle.
 	sent, failed [kinds]atomic.Int64
@@ -71,6 +72,9 @@ type Counts struct{ Sent, Failed int64 }
 
 // Run sends requests until ctx ends, and lets what is under way end.
 func (c *Clients) Run(ctx context.Context) {
+	if c.draw == nil {
+		c.draw = draw
+	}
 	c.transport = &http.Transport{MaxIdleConnsPerHost: c.Workers, DisableCompression: true}
 	defer c.transport.CloseIdleConnections()
 	began := time.Now()

@@ -38,7 +38,7 @@ var errNoNode = errors.New("no node is ready")
 
 // one makes one request.
 func (w *worker) one() {
-	f := &Failure{Kind: draw(w.rand), Began: time.Now()}
+	f := &Failure{Kind: w.draw(w.rand), Began: time.Now()}
 	w.sent[f.Kind].Add(1)
 	if ready := w.Ready(); len(ready) == 0 {
 		f.Err = errNoNode

@@ -1,0 +1,131 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"kvca/bench/fake"
+	"kvca/bench/gateway"
+	"kvca/bench/load"
+	"kvca/bench/process"
+)
+
+// What is promised of a node at half of what saturates it.
+const (
+	addedMedian = 150 * time.Microsecond
+	addedTail   = time.Millisecond
+	// quietLoad is the load average below which a machine is quiet enough to judge times.
+	quietLoad = 1.5
+)
+
+// runSaturate finds how much one node can take, and what it adds at half of that.
+func runSaturate(ctx context.Context, args []string) (err error) {
+	s := newSettings("saturate", "")
+	lasts := s.flags.Duration("time", 10*time.Second, "how long each is measured")
+	size := s.flags.Int("bytes", 2<<10, "length of the prompt, which is the same each time")
+	if err := s.parse(args); err != nil {
+		return err
+	}
+	busy, err := loadAverage()
+	if err != nil {
+		return err
+	}
+	r, err := newClusterRig(ctx, s, fake.DefaultConfig())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.close()) }()
+	g, err := r.start(ctx, "kvca")
+	if err != nil {
+		return err
+	}
+	defer g.Close()
+	name, h, err := r.newHammer(load.Chat(model, *size, false, s.seed))
+	if err != nil {
+		return err
+	}
+	r.Printf("one node, 4 backends that answer at once, %d connections, %d bytes, by %s; load average %.2f at the start\n\n", 2*connections, *size, name, busy)
+	full, broken := r.saturation(ctx, g, h, *lasts)
+	if full == nil {
+		return broken
+	}
+	return errors.Join(broken, r.half(ctx, g, h, float64(full.OK)/full.Elapsed.Seconds()/2, *lasts, busy < quietLoad))
+}
+
+// saturation sends as much as the node can take.
+func (r *rig) saturation(ctx context.Context, g *gateway.Running, h hammer, lasts time.Duration) (*load.Result, error) {
+	res, err := h(ctx, g.Addr, 0, lasts)
+	if err != nil {
+		return nil, err
+	}
+	status, err := g.AwaitIdle(ctx, 5*time.Second)
+	if err != nil {
+		return nil, err
+	}
+	usage, err := process.UsageOf(g.PID)
+	if err != nil {
+		return nil, err
+	}
+	most := status.BlockMap.MaxBytes + soakBase
+	r.Printf("saturated: %.0f requests a second, p50 %s ms, p99 %s ms\n", float64(res.OK)/res.Elapsed.Seconds(), millis(res.Latency.Quantile(0.5)), millis(res.Latency.Quantile(0.99)))
+	return res, errors.Join(
+		r.judge(res.Failed == 0 && res.OK > 0, "%d of %d requests failed%s", res.Failed, res.OK+res.Failed, because(res.Err)),
+		r.judge(usage.HighWater < most, "resident memory was at most %s MB, promised under %s", megabytes(usage.HighWater), megabytes(most)),
+		r.judge(status.Load() == "", "load left at the end: %s", orNone(status.Load())),
+	)
+}
+
+// half compares the node with its backends at a rate that both can take.
+func (r *rig) half(ctx context.Context, g *gateway.Running, h hammer, rate float64, lasts time.Duration, quiet bool) error {
+	direct, err := h(ctx, strings.TrimPrefix(r.env.Backends[0], "http://"), rate, lasts)
+	if err != nil {
+		return err
+	}
+	before, err := g.Metrics(ctx)
+	if err != nil {
+		return err
+	}
+	through, err := h(ctx, g.Addr, rate, lasts)
+	if err != nil {
+		return err
+	}
+	after, err := g.Metrics(ctx)
+	if err != nil {
+		return err
+	}
+	inside := after.Histogram("kvca_gateway_seconds").Minus(before.Histogram("kvca_gateway_seconds"))
+	r.Printf("\nhalf of it, %.0f requests a second: direct p50 %s p99 %s ms, through the node p50 %s p99 %s ms, %d and %d answered\n", rate,
+		inMillis(direct.Latency.Quantile(0.5)), inMillis(direct.Latency.Quantile(0.99)), inMillis(through.Latency.Quantile(0.5)), inMillis(through.Latency.Quantile(0.99)), direct.OK, through.OK)
+	faults := []error{r.judge(direct.Failed+through.Failed == 0 && inside.Count() > 0, "%d requests failed", direct.Failed+through.Failed)}
+	for _, c := range []struct {
+		q    float64
+		most time.Duration
+	}{{0.5, addedMedian}, {0.99, addedTail}} {
+		lower, upper := inside.Quantile(c.q)
+		added := through.Latency.Quantile(c.q) - direct.Latency.Quantile(c.q)
+		what := fmt.Sprintf("p%.0f added: by kvca_gateway_seconds between %v and %v, seen from outside %v, promised under %v", c.q*100, lower, upper, added.Round(time.Microsecond), c.most)
+		if !quiet {
+			r.Printf("* not judged, the machine is busy: %s\n", what)
+			continue
+		}
+		faults = append(faults, r.judge(upper <= c.most && added < c.most, "%s", what))
+	}
+	return errors.Join(faults...)
+}
+
+func inMillis(d time.Duration) string { return strconv.FormatFloat(d.Seconds()*1e3, 'f', 3, 64) }
+
+// loadAverage is that of the last minute.
+func loadAverage() (float64, error) {
+	text, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return 0, fmt.Errorf("read load average: %w", err)
+	}
+	first, _, _ := strings.Cut(string(text), " ")
+	return strconv.ParseFloat(first, 64)
+}
