@@ -18,12 +18,16 @@ const (
 )
 
 // Screen shows one picture after another. It may be used from any goroutine.
-// What it fails to write is lost: there is nobody to tell.
 type Screen struct {
+	// Lost is called with the first error of writing, if it is set: the terminal is
+	// gone, or the reader of a pipe. It must be set before the first picture.
+	Lost func(error)
+
 	mu    sync.Mutex
 	out   io.Writer
 	live  bool
 	lines int // of the picture that the cursor stands below
+	lost  bool
 }
 
 // NewScreen is a screen on out: a live one is a terminal, where each picture
@@ -35,11 +39,11 @@ func (s *Screen) Draw(picture string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.live {
-		io.WriteString(s.out, picture+"\n")
+		s.put(picture + "\n")
 		return
 	}
 	// One write: a terminal then shows no half of it.
-	io.WriteString(s.out, s.erase()+noWrap+picture+wrap)
+	s.put(s.erase() + noWrap + picture + wrap)
 	s.lines = strings.Count(picture, "\n")
 }
 
@@ -52,8 +56,19 @@ func (s *Screen) Write(text []byte) (int, error) {
 	if !bytes.HasSuffix(text, []byte("\n")) {
 		end = "\n"
 	}
-	_, err := io.WriteString(s.out, s.erase()+string(text)+end)
-	return len(text), err
+	return len(text), s.put(s.erase() + string(text) + end)
+}
+
+// put writes, and tells of the first time that it can't. The caller holds mu.
+func (s *Screen) put(text string) error {
+	_, err := io.WriteString(s.out, text)
+	if err != nil && !s.lost {
+		s.lost = true
+		if s.Lost != nil {
+			s.Lost(err)
+		}
+	}
+	return err
 }
 
 // erase takes the picture off; the next one starts where it was. The caller

@@ -2,8 +2,10 @@ package demo
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -68,6 +70,25 @@ func TestScreenDrawsOverThePictureBefore(t *testing.T) {
 	s.Draw("four\n")
 	if got, want := out.String(), "\x1b[1A\r\x1b[Ja word\n\x1b[?7lfour\n\x1b[?7h"; got != want {
 		t.Errorf("text and picture are %q, want %q", got, want)
+	}
+}
+
+// gone is a terminal that was closed.
+type gone struct{}
+
+func (gone) Write([]byte) (int, error) { return 0, syscall.EIO }
+
+func TestScreenThatIsGoneIsToldOnce(t *testing.T) {
+	for _, live := range []bool{true, false} {
+		var told []error
+		s := NewScreen(gone{}, live)
+		s.Lost = func(err error) { told = append(told, err) }
+		s.Draw("one\n")
+		fmt.Fprintln(s, "a word")
+		s.Draw("two\n")
+		if len(told) != 1 || !errors.Is(told[0], syscall.EIO) {
+			t.Errorf("live %v: told %v, want one EIO", live, told)
+		}
 	}
 }
 

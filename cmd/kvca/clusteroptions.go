@@ -140,6 +140,11 @@ func (s *settings) learns() bool {
 	if s.cluster.learn != nil {
 		return *s.cluster.learn
 	}
+	return s.givenNone()
+}
+
+// givenNone is whether no setting says where a backend is.
+func (s *settings) givenNone() bool {
 	return len(s.backends) == 0 && s.simulate == 0 && len(s.front.discover) == 0
 }
 

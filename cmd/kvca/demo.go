@@ -2,8 +2,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -29,6 +33,8 @@ type demoSettings struct {
 	precise  bool
 	duration time.Duration // 0 for no end
 	script   demo.Script
+	// program is how this one was started, for the commands that are shown.
+	program string
 }
 
 // Defaults of the demo's size. Engines at the speed of real ones give times to
@@ -71,7 +77,7 @@ func demoCommand() *cli.Command {
 				listen: c.String("listen"), anyListen: !c.IsSet("listen"),
 				admin: c.String("admin"), anyAdmin: !c.IsSet("admin"),
 				nodes: c.Int("nodes"), backends: c.Int("backends"), sessions: c.Int("sessions"), profile: c.String("profile"),
-				speed: c.Float64("speed"), precise: c.Bool("precise"), duration: c.Duration("duration"), script: demo.DefaultScript(demoModel, c.Uint64("seed")),
+				program: os.Args[0], speed: c.Float64("speed"), precise: c.Bool("precise"), duration: c.Duration("duration"), script: demo.DefaultScript(demoModel, c.Uint64("seed")),
 			}
 			if err := d.check(); err != nil {
 				return err
@@ -108,8 +114,8 @@ func (d *demoSettings) check() error {
 	return wrong.err()
 }
 
-// runDemo runs the gateways and what is shown of them, until a signal comes or
-// the duration is over.
+// runDemo runs the gateways and what is shown of them, until a signal comes, the
+// duration is over, or nobody can see it any more.
 func runDemo(c *cli.Context, d *demoSettings) error {
 	out := c.App.Writer
 	screen := demo.NewScreen(out, isTerminal(out))
@@ -117,11 +123,27 @@ func runDemo(c *cli.Context, d *demoSettings) error {
 	if isTerminal(out) {
 		logs = screen // or the log would be written into the picture
 	}
-	ctx, stop := untilSignal(c.Context, slog.New(slog.DiscardHandler))
+	ctx, stop := untilSignal(c.Context, slog.New(slog.DiscardHandler), hangup()...)
 	defer stop()
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	screen.Lost = func(err error) { end(fmt.Errorf("show the table: %w", err)) }
 	fleet, err := openFleet(d, logs, screen)
 	if err != nil {
 		return err
 	}
-	return fleet.run(ctx, func(ctx context.Context) { playDemo(ctx, d, fleet, screen) })
+	err = fleet.run(ctx, func(ctx context.Context) { playDemo(ctx, d, fleet, screen) })
+	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
+		return errors.Join(err, cause)
+	}
+	return err
+}
+
+// hangup is the signal of a terminal that is closed, unless whoever started the
+// program wants it to outlive that (nohup).
+func hangup() []os.Signal {
+	if signal.Ignored(syscall.SIGHUP) {
+		return nil
+	}
+	return []os.Signal{syscall.SIGHUP}
 }

@@ -52,14 +52,15 @@ Times are as the clients measure them.
 
   base URL  %s/v1   model %s
   nodes     %s
-  status    kvca status --admin %s
+  page      %s/
+  status    %s status --admin %s
 
 Try it:
 
   curl -si %s/v1/chat/completions -H 'Content-Type: application/json' -d '{"model":"%s","messages":[{"role":"user","content":"Hello"}]}'
 
 `, len(nodes), d.backends, d.profile, d.speed, d.sessions, url, demoModel,
-		strings.Join(f.gateways[0].clientURLs(), " "), admin, url, demoModel)
+		strings.Join(f.gateways[0].clientURLs(), " "), admin, d.program, admin, url, demoModel)
 }
 
 // board is the table on its screen.

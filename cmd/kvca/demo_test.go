@@ -3,12 +3,15 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -156,5 +159,38 @@ func TestDemoSaysAllThatIsWrong(t *testing.T) {
 		if code != 1 || !strings.Contains(errs, want) {
 			t.Errorf("code %d, no %q in\n%s", code, want, errs)
 		}
+	}
+}
+
+// closing is a terminal that is closed once the demo has said how to try it.
+type closing struct{ closed bool }
+
+func (w *closing) Write(p []byte) (int, error) {
+	if w.closed {
+		return 0, syscall.EIO
+	}
+	w.closed = bytes.Contains(p, []byte("curl"))
+	return len(p), nil
+}
+
+// smallArgs run a demo of hardly anything.
+var smallArgs = []string{"kvca", "demo", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--nodes", "1", "--backends", "1", "--sessions", "1"}
+
+func TestDemoThatNobodySeesEnds(t *testing.T) {
+	err := newApp(strings.NewReader(""), new(closing), io.Discard).RunContext(t.Context(), smallArgs)
+	if !errors.Is(err, syscall.EIO) {
+		t.Errorf("error %v, want that of the terminal", err)
+	}
+}
+
+func TestDemoEndsWithItsTerminal(t *testing.T) {
+	out := interrupter{interrupt: func() {
+		if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
+			t.Error(err)
+		}
+	}}
+	err := newApp(strings.NewReader(""), &out, io.Discard).RunContext(t.Context(), smallArgs)
+	if err != nil || !strings.Contains(out.text.String(), "/\n  status    "+os.Args[0]+" status --admin http") {
+		t.Errorf("error %v, output\n%s", err, &out.text)
 	}
 }

@@ -60,6 +60,9 @@ func serve(ctx context.Context, s *settings, logs io.Writer) error {
 	if s.hashKey == nil && !isLoopback(s.listen) {
 		log.Info("the hash key follows from the cluster's name: clients that know it can find out which prompts others send; set --hash-key-file")
 	}
+	if s.givenNone() && len(s.cluster.join) == 0 {
+		log.Warn("there is no backend: give --backend, --discover, or --join to a node that has some, or add one by POST /backends of the admin API")
+	}
 	setLimits(log, s)
 	n, err := newNode(s, log)
 	if err != nil {
@@ -85,12 +88,13 @@ func newLogger(w io.Writer, format string, level slog.Leveler) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, options))
 }
 
-// untilSignal makes a context that ends with the first signal. The second ends
-// the process at once: whoever sends it has waited long enough.
-func untilSignal(ctx context.Context, log *slog.Logger) (context.Context, func()) {
+// untilSignal makes a context that ends with the first signal: SIGTERM, SIGINT or
+// one of those given. The second ends the process at once: whoever sends it has
+// waited long enough.
+func untilSignal(ctx context.Context, log *slog.Logger, further ...os.Signal) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, syscall.SIGTERM, os.Interrupt)
+	signal.Notify(signals, append(further, syscall.SIGTERM, os.Interrupt)...)
 	done, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)

@@ -55,3 +55,24 @@ func TestServeWithFaultsStartsNothing(t *testing.T) {
 		t.Errorf("code %d, errors %q", code, errs)
 	}
 }
+
+func TestServeWithoutAnyBackendSaysSo(t *testing.T) {
+	for want, more := range map[string][]string{"there is no backend": nil, "serving": {"--simulate", "1"}} {
+		ctx, stop := context.WithCancel(t.Context())
+		logs, w := io.Pipe()
+		go func() {
+			args := append([]string{"kvca", "serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--gossip", "off"}, more...)
+			w.CloseWithError(newApp(strings.NewReader(""), io.Discard, w).RunContext(ctx, args))
+		}()
+		found := ""
+		for lines := bufio.NewScanner(logs); lines.Scan(); {
+			if found += lines.Text() + "\n"; strings.Contains(lines.Text(), "msg=serving") {
+				stop()
+			}
+		}
+		stop()
+		if !strings.Contains(found, want) || want == "serving" && strings.Contains(found, "there is no backend") {
+			t.Errorf("%v: no %q in\n%s", more, want, found)
+		}
+	}
+}
