@@ -59,6 +59,9 @@ func (a adminAPI) call(ctx context.Context, method, path string, body io.Reader)
 	if err != nil {
 		return nil, fmt.Errorf("read the node's answer: %w", err)
 	}
+	if answer.StatusCode == http.StatusUnauthorized {
+		return nil, fmt.Errorf("the node answered %s: %s Want --token-file FILE, or KVCA_TOKEN_FILE", answer.Status, messageOf(text))
+	}
 	if answer.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("the node answered %s: %s", answer.Status, messageOf(text))
 	}

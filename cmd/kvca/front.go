@@ -7,6 +7,7 @@ import (
 	"crypto/subtle"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"strings"
@@ -156,6 +157,9 @@ func openPath(r *http.Request) bool {
 func (n *node) guard(h http.Handler) (http.Handler, error) {
 	file := n.settings.front.adminToken
 	if file == "" {
+		if isLoopback(n.front.of("admin").Addr().String()) {
+			return fromHere(h), nil
+		}
 		return h, nil
 	}
 	var now atomic.Pointer[[sha256.Size]byte]
@@ -176,12 +180,44 @@ func (n *node) guard(h http.Handler) (http.Handler, error) {
 		token, bearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 		sum := sha256.Sum256([]byte(token))
 		if !openPath(r) && (!bearer || subtle.ConstantTimeCompare(sum[:], now.Load()[:]) != 1) {
-			w.Header().Set("WWW-Authenticate", `Bearer realm="kvca admin"`)
-			http.Error(w, `{"error":{"message":"The admin API asks for its token: Authorization: Bearer TOKEN.","type":"invalid_request_error","param":null,"code":"invalid_admin_token"}}`, http.StatusUnauthorized)
+			refuseAdmin(w)
 			return
 		}
 		h.ServeHTTP(w, r)
 	}), nil
+}
+
+// refuseAdmin answers who has no token, or a wrong one.
+func refuseAdmin(w http.ResponseWriter) {
+	w.Header().Set("WWW-Authenticate", `Bearer realm="kvca admin"`)
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(http.StatusUnauthorized)
+	// Who does not take the answer needs none.
+	io.WriteString(w, `{"error":{"message":"The admin API asks for its token: Authorization: Bearer TOKEN.","type":"invalid_request_error","param":null,"code":"invalid_admin_token"}}`)
+}
+
+// fromHere answers only what was asked for under a name of this host. An admin API on
+// loopback is for whoever is on the host, not for web pages that they look at: such
+// a page can give its own name this address, and then asks under that.
+func fromHere(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if host := net.JoinHostPort(hostOf(r.Host), "0"); !isLoopback(host) {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusForbidden)
+			io.WriteString(w, `{"error":{"message":"The admin API is on loopback and was asked for under another name: use 127.0.0.1 or localhost, or set --admin-token-file.","type":"permission_error","param":null,"code":"foreign_host"}}`+"\n")
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
+// hostOf is a Host header without its port.
+func hostOf(host string) string {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		return name
+	}
+	return strings.Trim(host, "[]")
 }
 
 // minToken is the least length of the admin API's token, in bytes.
