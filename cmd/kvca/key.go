@@ -60,7 +60,7 @@ func hashKey(c *cli.Context, note string) error {
 		return fmt.Errorf("standard input: %w", err)
 	}
 	if len(plain) < weakKey {
-		fmt.Fprintf(c.App.ErrWriter, "kvca: key: %d characters can be guessed from their hash: want %d or more by chance, as `kvca key` makes them\n", len(plain), weakKey)
+		fmt.Fprintf(c.App.ErrWriter, "kvca: key: warning: a key of %d characters can be guessed from its hash: want %d or more by chance, as `kvca key` makes them\n", len(plain), weakKey)
 	}
 	_, err = fmt.Fprintln(c.App.Writer, keyEntry(tenant.Hash(plain), note))
 	return err

@@ -72,7 +72,7 @@ func TestKeyRefusals(t *testing.T) {
 
 func TestShortKeyIsHashedWithAWarning(t *testing.T) {
 	out, errs, code := kvca(t, "sk-1234\n", "key", "--hash")
-	if code != 0 || out != `- "`+tenant.Hash("sk-1234")+"\"\n" || !strings.Contains(errs, "7 characters") || strings.Contains(errs, "sk-1234") {
+	if code != 0 || out != `- "`+tenant.Hash("sk-1234")+"\"\n" || !strings.Contains(errs, "warning: a key of 7 characters") || strings.Contains(errs, "sk-1234") {
 		t.Errorf("code %d, output %q, errors %q", code, out, errs)
 	}
 }

@@ -43,7 +43,7 @@ func newApp(in io.Reader, out, errs io.Writer) *cli.App {
 		Name:                 "kvca",
 		Usage:                "route LLM requests to the server that holds their KV cache",
 		Version:              buildInfo().Version,
-		HideVersion:          true, // there is a subcommand, which says more
+		HideVersion:          true, // the flag below says as much as the subcommand
 		Reader:               in,
 		Writer:               out,
 		ErrWriter:            errs,
@@ -51,11 +51,26 @@ func newApp(in io.Reader, out, errs io.Writer) *cli.App {
 		Suggest:              true,
 		// main reports errors, so that all of them look the same.
 		ExitErrHandler: func(*cli.Context, error) {},
+		OnUsageError:   usageError,
+		Flags:          []cli.Flag{&cli.BoolFlag{Name: "version", Usage: "say what this program was built from", DisableDefaultText: true}},
+		Action:         withoutCommand,
 	}
 	for _, command := range subcommands {
 		app.Commands = append(app.Commands, withUsageErrors(command()))
 	}
 	return app
+}
+
+// withoutCommand is what the program does where no subcommand is named, or none that
+// there is.
+func withoutCommand(c *cli.Context) error {
+	switch {
+	case c.Args().Present():
+		return fmt.Errorf("there is no command %q: want %s? (see %s --help)", c.Args().First(), cli.SuggestCommand(c.App.Commands, c.Args().First()), c.App.HelpName)
+	case c.Bool("version"):
+		return printVersion(c)
+	}
+	return cli.ShowAppHelp(c)
 }
 
 // withUsageErrors makes a command answer a flag that it can't take with one line,

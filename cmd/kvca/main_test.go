@@ -48,16 +48,26 @@ func writeFile(t *testing.T, name, text string) string {
 }
 
 func TestVersionSaysWhatItWasBuiltFrom(t *testing.T) {
-	out, _, code := kvca(t, "", "version")
-	if code != 0 || !strings.HasPrefix(out, "kvca ") || !strings.Contains(out, "commit ") || !strings.Contains(out, "go1.") {
-		t.Errorf("code %d, output %q", code, out)
+	for _, way := range []string{"version", "--version"} {
+		out, _, code := kvca(t, "", way)
+		if code != 0 || !strings.HasPrefix(out, "kvca ") || !strings.Contains(out, "commit ") || !strings.Contains(out, "go1.") {
+			t.Errorf("%s: code %d, output %q", way, code, out)
+		}
 	}
 }
 
-func TestUnknownFlagIsOneLineWithTheOneThatIsMeant(t *testing.T) {
-	_, errs, code := kvca(t, "", "serve", "--lisen", ":1")
-	if code != 1 || strings.Count(errs, "\n") != 1 || !strings.Contains(errs, "--listen") {
-		t.Errorf("code %d, errors %q", code, errs)
+func TestUnknownFlagsAndCommandsAreOneLineWithTheOneThatIsMeant(t *testing.T) {
+	for want, args := range map[string][]string{"--listen": {"serve", "--lisen", ":1"}, "--version": {"--verson"}, "kvca --help": {"--zz"}, "status": {"statu"}} {
+		out, errs, code := kvca(t, "", args...)
+		if code != 1 || out != "" || strings.Count(errs, "\n") != 1 || !strings.Contains(errs, want) {
+			t.Errorf("%v: code %d, output %q, errors %q", args, code, out, errs)
+		}
+	}
+}
+
+func TestHelpIsWhatNoCommandGives(t *testing.T) {
+	if out, errs, code := kvca(t, ""); code != 0 || errs != "" || !strings.Contains(out, "COMMANDS") {
+		t.Errorf("code %d, output %q, errors %q", code, out, errs)
 	}
 }
 

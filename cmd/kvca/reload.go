@@ -84,6 +84,15 @@ func (s *settings) differences(next *settings) []difference {
 	return list
 }
 
+// joined are differences on one line.
+func joined(list []difference) string {
+	texts := make([]string, len(list))
+	for i, d := range list {
+		texts[i] = d.String()
+	}
+	return strings.Join(texts, "; ")
+}
+
 // errUnchanged means that there was nothing to reload.
 var errUnchanged = errors.New("nothing has changed")
 
@@ -95,15 +104,10 @@ func (n *node) reload() ([]difference, error) {
 		return nil, err
 	}
 	list := n.live.Load().differences(next)
-	var fixed []string
-	for _, d := range list {
-		if !d.option.live {
-			fixed = append(fixed, d.String())
-		}
-	}
+	fixed := slices.DeleteFunc(slices.Clone(list), func(d difference) bool { return d.option.live })
 	switch {
 	case len(fixed) > 0:
-		return nil, fmt.Errorf("these take effect only after a restart, so nothing was changed: %s", strings.Join(fixed, "; "))
+		return nil, fmt.Errorf("these take effect only after a restart, so nothing was changed: %s", joined(fixed))
 	case len(list) == 0:
 		return nil, errUnchanged
 	}
@@ -201,7 +205,9 @@ func (n *node) follow(ctx context.Context) {
 		case <-signals:
 			seen = stampOf(n.settings.file)
 			for _, read := range n.front.reloads {
-				read() // it has logged what is wrong, and stays as it was
+				if err := read(); err != nil {
+					n.log.Error("reload: a file is no good, what was read before stays in force", "error", err)
+				}
 			}
 			n.reloadLogged("signal")
 		case <-tick.C:
@@ -237,11 +243,7 @@ func (n *node) reloadLogged(why string) {
 		n.reloads.WithLabelValues("error").Inc()
 		return
 	default:
-		changes := make([]string, len(list))
-		for i, d := range list {
-			changes[i] = d.String()
-		}
-		n.log.Info("reload: in force", "why", why, "changes", changes)
+		n.log.Info("reload: in force", "why", why, "changes", joined(list))
 	}
 	n.reloads.WithLabelValues("ok").Inc()
 }

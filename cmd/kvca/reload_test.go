@@ -135,11 +135,11 @@ func TestReloadIsAllOrNothing(t *testing.T) {
 
 func TestASignalReloads(t *testing.T) {
 	c := runFile(t, twoBackends)
-	c.write(t, twoBackends+"policy: p2c\n")
+	c.write(t, twoBackends+"policy: p2c\nalias: [other=sim]\n")
 	if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}
-	c.logs(t, "reload: in force", "policy: cost -> p2c")
+	c.logs(t, "reload: in force", "policy: cost -> p2c; alias: none -> other=sim")
 	// The file that changed is noticed by itself, and one at fault is refused.
 	c.write(t, twoBackends+"policy: none\n")
 	c.logs(t, "reload: refused", "policy")

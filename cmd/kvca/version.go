@@ -51,9 +51,13 @@ func versionCommand() *cli.Command {
 			if err := noArguments(c); err != nil {
 				return err
 			}
-			b := buildInfo()
-			_, err := fmt.Fprintf(c.App.Writer, "kvca %s\ncommit %s\n%s %s/%s\n", b.Version, b.Commit, b.Go, runtime.GOOS, runtime.GOARCH)
-			return err
+			return printVersion(c)
 		},
 	}
+}
+
+func printVersion(c *cli.Context) error {
+	b := buildInfo()
+	_, err := fmt.Fprintf(c.App.Writer, "kvca %s\ncommit %s\n%s %s/%s\n", b.Version, b.Commit, b.Go, runtime.GOOS, runtime.GOARCH)
+	return err
 }
