@@ -1,7 +1,10 @@
 package cluster
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -102,6 +105,74 @@ func TestABackendThatIsAddedAgainIsNotDrained(t *testing.T) {
 		}
 		w.have(t, "b0", "b1")
 		w.eventually("undrained", 2*time.Second, drained(false))
+	})
+}
+
+func TestADrainOfABackendThatIsGoneIsNoFault(t *testing.T) {
+	for _, gone := range []bool{true, false} {
+		inBubble(t, 34, func(w *world) {
+			var log bytes.Buffer
+			w.log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))
+			w.start(2, 2, nil)
+			w.eventually("together", 5*time.Second, w.together)
+			fleet, asked := w.nodes[1].fleet, make(chan struct{})
+			fleet.refuse = func(id string) error {
+				if gone { // between the roster and the drain
+					fleet.Remove(id)
+				}
+				close(asked)
+				return errors.New("it can't be drained")
+			}
+			w.nodes[0].c.Drained("b1", true)
+			<-asked
+			time.Sleep(time.Second)
+			if warned := strings.Contains(log.String(), "drain is not followed"); warned == gone {
+				t.Errorf("gone %v, warned %v: %s", gone, warned, &log)
+			}
+		})
+	}
+}
+
+func TestABackendThatIsReplacedIsReplacedEverywhere(t *testing.T) {
+	inBubble(t, 34, func(w *world) {
+		w.start(3, 1, nil)
+		w.eventually("together", 5*time.Second, w.together)
+		replace := func(n *testNode, url string) {
+			n.c.Removed("x")
+			n.fleet.Drop("x")
+			b := Backend{ID: "x", URL: url, Weight: 1}
+			n.fleet.Add(b)
+			if err := n.c.Added(b); err != nil {
+				t.Fatal(err)
+			}
+		}
+		everywhere := func(urls ...string) func() string {
+			return func() string {
+				seen := ""
+				for _, n := range w.nodes {
+					for _, b := range n.fleet.Backends() {
+						if b.ID == "x" {
+							seen += " " + b.URL
+						}
+					}
+				}
+				for _, url := range urls {
+					if seen == strings.Repeat(" "+url, len(w.nodes)) {
+						return ""
+					}
+				}
+				return seen
+			}
+		}
+		replace(w.nodes[0], "http://one")
+		w.eventually("added", 5*time.Second, everywhere("http://one"))
+		replace(w.nodes[0], "http://two")
+		w.eventually("replaced", 5*time.Second, everywhere("http://two"))
+		// At the same time at all nodes: one of them wins.
+		for i, n := range w.nodes {
+			replace(n, fmt.Sprint("http://at-", i))
+		}
+		w.eventually("one of three", 10*time.Second, everywhere("http://at-0", "http://at-1", "http://at-2"))
 	})
 }
 

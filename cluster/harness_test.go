@@ -64,6 +64,7 @@ type testFleet struct {
 	list    []Backend
 	drained map[string]bool
 	probed  map[string]int
+	refuse  func(id string) error // nil: a drain succeeds
 	next    state.Slot
 	slots   map[string]state.Slot
 }
@@ -103,6 +104,9 @@ func (f *testFleet) Remove(id string) error {
 func (f *testFleet) Drop(id string) error { return f.Remove(id) }
 
 func (f *testFleet) Drain(id string, on bool) error {
+	if f.refuse != nil {
+		return f.refuse(id)
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.drained[id] = on

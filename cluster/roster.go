@@ -134,10 +134,16 @@ func (c *Cluster) followDrains(followed map[string]bool) {
 			continue
 		}
 		followed[id] = on
-		if err := c.cfg.Fleet.Drain(id, on); err != nil {
+		if err := c.cfg.Fleet.Drain(id, on); err != nil && c.routesTo(id) {
 			c.log.Warn("a peer's drain is not followed", "backend", id, "drain", on, "error", err)
 		}
 	}
+}
+
+// routesTo is whether a backend is there now: it may have gone since the roster was
+// made.
+func (c *Cluster) routesTo(id string) bool {
+	return slices.ContainsFunc(c.cfg.Fleet.Backends(), func(b Backend) bool { return b.ID == id })
 }
 
 // followRosters adds and removes learned backends, and looks at those whose health
