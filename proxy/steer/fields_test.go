@@ -22,7 +22,7 @@ func listedBy(t *testing.T, function string) (names []string) {
 			continue
 		}
 		for _, entry := range strings.Split(f.Doc.Text(), "\n  - ")[1:] {
-			_, list, _ := strings.Cut(entry, ": ")
+			_, list, _ := strings.Cut(entry, ":")
 			for name := range strings.SplitSeq(list, ",") {
 				names = append(names, strings.Join(strings.Fields(name), " "))
 			}
