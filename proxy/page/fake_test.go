@@ -26,7 +26,8 @@ type fakeNode struct {
 
 	mu      sync.Mutex
 	down    bool
-	ill     bool // some backends and a node are
+	missing string // a file of the page that does not load
+	ill     bool   // some backends and a node are
 	asked   int
 	drained map[string]bool
 	random  *rand.Rand
@@ -148,6 +149,9 @@ func backendName(i int) string { return fmt.Sprintf("gpu-%03d", i+1) }
 func (f *fakeNode) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.missing != "" && r.URL.Path == f.missing {
+		panic(http.ErrAbortHandler)
+	}
 	if r.URL.Path == "/" || strings.HasPrefix(r.URL.Path, "/page/") {
 		Handler().ServeHTTP(w, r)
 		return

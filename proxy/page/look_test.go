@@ -100,6 +100,53 @@ func TestTheTableIsSortedFilteredAndPaged(t *testing.T) {
 	b.clean()
 }
 
+// lines is how many lines of text elements take, at most.
+const lines = `((select) => Math.max(...[...document.querySelectorAll(select)].map((e) => { const r = document.createRange(); r.selectNodeContents(e);
+	return new Set([...r.getClientRects()].map((c) => Math.round(c.top))).size; })))`
+
+func TestNamesAndTimesStandOnOneLine(t *testing.T) {
+	b := openFake(t, newFake(t, 3, 8, ill), view{width: 1400, height: 900})
+	b.awaitLive()
+	b.await(`document.querySelectorAll('#decision-list tbody tr').length > 0`)
+	for _, part := range []string{"#decision-list td:first-child button", "#decision-list td:nth-child(2)", "#members th[scope=row] > span:first-child", "#backend-list th button", "#backend-list td:nth-child(9)"} {
+		if got := b.text(lines + fmt.Sprintf("(%q)", part)); got != "1" {
+			t.Errorf("%s takes %s lines", part, got)
+		}
+	}
+	for _, part := range []string{"members", "decision-list", "backend-list"} {
+		if got := b.text(fmt.Sprintf(`(({scrollWidth, clientWidth}) => scrollWidth - clientWidth)(document.getElementById(%q))`, part)); got != "0" {
+			t.Errorf("%s is %s px wider than its place", part, got)
+		}
+	}
+	b.shot("1400-px", true)
+	b.clean()
+}
+
+func TestAPageThatDoesNotStartSaysSo(t *testing.T) {
+	b := openFake(t, newFake(t, 1, 4, func(f *fakeNode) { f.missing = "/page/series.js" }), view{width: 1440, height: 900, query: "?speed=50"})
+	b.await(`!document.getElementById('late').hidden && document.getElementById('loading').hidden`)
+	b.shot("late", false)
+	b.node.set(func() { b.node.missing = "" })
+	b.js(`document.querySelector('#late a').click()`, nil)
+	b.awaitLive()
+	b.js(`new Promise((done) => setTimeout(done, 400))`, nil) // twice as long as it waited
+	if got := b.text(`document.getElementById('late').hidden`); got != "true" {
+		t.Error("a page that runs says that it does not")
+	}
+}
+
+func TestAnExampleHasBlocks(t *testing.T) {
+	b := openFake(t, newFake(t, 1, 4), desk)
+	b.awaitLive()
+	for _, path := range []string{"/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/messages"} {
+		b.js(fmt.Sprintf(`document.getElementById('endpoint').value = %q; document.getElementById('example').click()`, path), nil)
+		var size int
+		if b.js(`document.getElementById('request').value.length`, &size); size < 1200 {
+			t.Errorf("%s: the example has %d characters, want more than two blocks", path, size)
+		}
+	}
+}
+
 func TestANodeWithoutBackendsSaysWhatToDo(t *testing.T) {
 	b := openFake(t, newFake(t, 1, 0), desk)
 	b.awaitLive()

@@ -110,4 +110,5 @@ onTheme(showTheme);
 showTheme();
 
 const poller = new Poller(round, tell);
+setAttr(document.body, 'data-started', 'true'); // late.js waits for it
 if (!document.hidden) poller.now();

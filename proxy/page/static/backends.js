@@ -3,7 +3,7 @@
 import { ask, Refused } from './api.js';
 import { factList } from './decision.js';
 import { close, question, show } from './dialog.js';
-import { $, bar, classOf, h, keyed, setAttr, setBar, setHidden, setText } from './dom.js';
+import { $, bar, classOf, h, keyed, setAttr, setBar, setHidden, setText, whole } from './dom.js';
 import { count, names, plural, share } from './format.js';
 
 const page = 25;
@@ -143,7 +143,7 @@ export class Backends {
   row(b) {
     const cell = (i, ...content) => h('td', { class: classOf(columns[i]) }, ...content);
     const row = h('tr', null,
-      h('th', { scope: 'row' }, h('button', { type: 'button', class: 'link', on: { click: () => this.open(b.id) } }, b.id), h('span', { class: 'address' })),
+      h('th', { scope: 'row' }, h('button', { type: 'button', class: ['link', whole(b.id)].join(' ').trim(), on: { click: () => this.open(b.id) } }, b.id), h('span', { class: 'address' })),
       cell(1, h('span', { class: 'state' })),
       cell(2, h('span', { class: 'with-bar' }, h('span'), bar())), cell(3), cell(4),
       cell(5, h('span', { class: 'with-bar' }, h('span'), bar('cache'))),
@@ -166,6 +166,7 @@ export class Backends {
     level(cache, share(b.kv_usage), b.kv_usage);
     [[running, count(b.running)], [waiting, count(b.waiting)], [breaker, b.breaker], [generation, count(b.generation)], [owner, b.owner], [models, names(b.models ?? [], 2)]]
       .forEach(([cell, text]) => setText(cell, text));
+    setAttr(owner, 'class', ['minor', whole(b.owner)].join(' ').trim());
     setAttr(breaker, 'class', `minor${b.breaker === 'closed' ? '' : ' warn'}`);
     const draining = b.health === 'draining';
     setText(action.firstChild, draining ? 'Undrain' : 'Drain');

@@ -1,6 +1,6 @@
 // A decision as sentences and tables: for the last ones and for explanations.
 
-import { bar, classOf, facts, h, setBar, table } from './dom.js';
+import { bar, classOf, facts, h, setBar, table, whole } from './dom.js';
 import { bytes, count, plural } from './format.js';
 
 export const reasons = {
@@ -66,7 +66,7 @@ function candidateRow(c, d, dearest) {
     [c.eligible || c.backend === d.backend ? shareBar(dearest ? c.cost / dearest : 0, bytes(c.cost), 'cost') : ''],
   ];
   return h('tr', { class: c.backend === d.backend ? 'chosen' : c.eligible ? null : 'out' },
-    h('th', { scope: 'row' }, c.backend), cells.map((content, i) => h('td', { class: classOf(columns[i + 1]) }, content)));
+    h('th', { scope: 'row', class: whole(c.backend) }, c.backend), cells.map((content, i) => h('td', { class: classOf(columns[i + 1]) }, content)));
 }
 
 // candidateTable lists candidates by cost, a page at a time.

@@ -3,7 +3,7 @@
 import { ask } from './api.js';
 import { candidateTable, factList, factsOf, rawJSON, reasons, reasonTitle, sentence, shareBar } from './decision.js';
 import { show } from './dialog.js';
-import { $, classOf, h, keyed, setAttr, setText, svg, table } from './dom.js';
+import { $, classOf, h, keyed, setAttr, setText, svg, table, whole } from './dom.js';
 import { count, millis, plural, share, timeOf } from './format.js';
 
 const most = 200; // as many as the node keeps
@@ -66,9 +66,9 @@ export class Decisions {
   row(d) {
     const { decision } = d;
     const time = timeOf(new Date(d.time));
-    const open = h('button', { type: 'button', class: 'link', 'aria-label': `${time}, details`, on: { click: () => this.open(d) } }, time);
+    const open = h('button', { type: 'button', class: 'link whole', 'aria-label': `${time}, details`, on: { click: () => this.open(d) } }, time);
     const cells = [
-      decision.backend, h('span', { class: `reason ${decision.reason}` }, reasonTitle(decision.reason)),
+      h('span', { class: whole(decision.backend) }, decision.backend), h('span', { class: `reason ${decision.reason}` }, reasonTitle(decision.reason)),
       shareBar(decision.chain_blocks ? decision.matched_blocks / decision.chain_blocks : 0, `${count(decision.matched_blocks)}/${count(decision.chain_blocks)}`),
       d.ttft_ms ? millis(d.ttft_ms) : '', h('span', { class: d.status >= 500 ? 'bad' : null }, d.status),
     ];

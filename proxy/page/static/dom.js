@@ -85,6 +85,9 @@ export function table(caption, columns, captionHidden = true) {
   return { element, body };
 }
 
+// whole is the class of names that are short enough to stand on one line.
+export const whole = (name) => ((name ?? '').length <= 24 ? 'whole' : null);
+
 export const classOf = (column) => [column.num ? 'num' : '', column.minor ? 'minor' : '', column.class ?? ''].join(' ').trim() || null;
 
 // facts fills a description list in place.

@@ -12,19 +12,30 @@ const paths = [
 
 const text = 'Explain in a few sentences what a KV cache is, and why a request should go where its beginning has been before.';
 
+// A prompt shorter than a block (512 bytes) is not looked for in caches: examples have some.
+const background = [
+  'While a model reads a prompt it computes a key and a value for each token and layer, and keeps them: the KV cache. Each further token is made from them, so what was read once need not be read again while they are there.',
+  'The keys and values of a token depend on all that comes before it and on nothing that follows. So two prompts that begin alike share them as far as they are alike, and not beyond the first difference.',
+  'Chats repeat themselves: each turn sends the whole conversation again, and many conversations share a system prompt, a document, or the descriptions of tools. Most of a prompt has then been computed before, on the one server that served the last turn.',
+  'A gateway that knows nothing of caches spreads requests evenly, and most of them to servers that have to compute everything anew. One that follows caches alone sends everyone to the same server. What is wanted is in between: a cost for the work that is left to do, and a cost for the queue in front of it.',
+  'The cache is bounded. What was not used for long makes room for what is new, and when an engine restarts everything is gone, so what a gateway believes has to be held against what engines say.',
+].join('\n\n');
+
+const documents = `Answer from these notes.\n\n${background}`;
+
 // example is a body that the endpoint takes, of a model that there is.
 function example(path, model) {
   switch (path) {
-    case '/v1/completions': return { model, prompt: text };
-    case '/v1/responses': return { model, input: text };
+    case '/v1/completions': return { model, prompt: `${documents}\n\n${text}` };
+    case '/v1/responses': return { model, instructions: documents, input: text };
     case '/v1/messages':
-    case '/v1/messages/count_tokens': return { model, max_tokens: 256, messages: [{ role: 'user', content: text }] };
+    case '/v1/messages/count_tokens': return { model, max_tokens: 256, system: documents, messages: [{ role: 'user', content: text }] };
     case '/v1/embeddings': return { model, input: [text] };
     case '/v1/rerank': return { model, query: 'KV cache', documents: [text] };
     case '/v1/score': return { model, text_1: 'KV cache', text_2: text };
     case '/tokenize': return { model, prompt: text };
     case '/detokenize': return { model, tokens: [1, 2, 3] };
-    default: return { model, messages: [{ role: 'system', content: 'You are terse.' }, { role: 'user', content: text }] };
+    default: return { model, messages: [{ role: 'system', content: documents }, { role: 'user', content: text }] };
   }
 }
 

@@ -1,6 +1,6 @@
 // Tenants and their limits, the precise index, and what this node holds.
 
-import { $, facts, h, keyed, setHidden, setText, table } from './dom.js';
+import { $, facts, h, keyed, setHidden, setText, table, whole } from './dom.js';
 import { bytes, count, names, none, plural, rate, share } from './format.js';
 
 const shown = 50;
@@ -83,7 +83,7 @@ export class Limits {
     const list = [...sources].sort((a, b) => trouble(a) - trouble(b) || a.backend.localeCompare(b.backend, 'en', { numeric: true }) || a.rank - b.rank);
     setText(this.sources.element.caption, `Sources of the precise index, those in trouble first${list.length > shown ? `: ${shown} of ${count(list.length)}` : ''}`);
     keyed(this.sources.body, list.slice(0, shown), (s) => `${s.backend} ${s.rank} ${s.by}`,
-      (s) => h('tr', null, h('th', { scope: 'row' }, s.backend), ['num', null, null, 'num', 'num', null].map((c) => h('td', { class: c }))),
+      (s) => h('tr', null, h('th', { scope: 'row', class: whole(s.backend) }, s.backend), ['num', null, null, 'num', 'num', null].map((c) => h('td', { class: c }))),
       (row, s) => [count(s.rank), s.by, s.state, count(s.blocks), count(s.gaps), s.problem].forEach((text, i) => setText(row.cells[i + 1], text ?? '')));
   }
 

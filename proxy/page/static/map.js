@@ -2,7 +2,7 @@
 // are drawn by name; many as a square each, so that a node's share and its state are
 // seen before they are read; very many share squares.
 
-import { $, h, keyed, setAttr, setHidden, setText, svg, table } from './dom.js';
+import { $, h, keyed, setAttr, setHidden, setText, svg, table, whole } from './dom.js';
 import { count, millis, plural } from './format.js';
 
 const pad = 10;
@@ -173,7 +173,7 @@ export class ClusterMap {
     new ResizeObserver(() => this.last && this.update(this.last)).observe($('map'));
     this.members = table('Nodes of the cluster as this one sees them', [
       { title: 'Node' }, { title: 'State' }, { title: 'Link' }, { title: 'Round trip', num: true }, { title: 'Lag', num: true },
-      { title: 'Owns', num: true }, { title: 'Holds', num: true }, { title: 'Divergence', num: true }, { title: 'Address' }, { title: 'Differs in' },
+      { title: 'Owns', num: true }, { title: 'Holds', num: true }, { title: 'Divergence', num: true }, { title: 'Differs in' },
     ]);
     $('members').append(this.members.element);
   }
@@ -208,12 +208,18 @@ export class ClusterMap {
   }
 
   showMembers(status) {
+    const figures = ['', '', 'num', 'num', 'num', 'num', 'num', ''];
+    const ofPeer = (m, text) => (m.link === 'self' ? '' : text);
     keyed(this.members.body, status.members, (m) => m.name,
-      (m) => h('tr', null, h('th', { scope: 'row' }, m.name), ['', '', 'num', 'num', 'num', 'num', 'num', '', ''].map((c) => h('td', { class: c || null }))),
-      (row, m) => [
-        m.state + (m.ready ? '' : ', not ready'), m.link + (m.dirty ? ', repairing' : ''), m.link === 'self' ? '' : millis(m.rtt_ms), m.link === 'self' ? '' : millis(m.lag_ms),
-        count(m.owned), count(m.held), m.link === 'self' ? '' : count(status.divergence?.[m.name] ?? 0), m.address, m.differs,
-      ].forEach((text, i) => setText(row.cells[i + 1], text ?? '')));
+      (m) => h('tr', null,
+        h('th', { scope: 'row' }, h('span', { class: whole(m.name) }, m.name), h('span', { class: 'address' })), figures.map((c) => h('td', { class: c || null }))),
+      (row, m) => {
+        setText(row.cells[0].lastElementChild, m.address);
+        [
+          m.state + (m.ready ? '' : ', not ready'), m.link + (m.dirty ? ', repairing' : ''), ofPeer(m, millis(m.rtt_ms)), ofPeer(m, millis(m.lag_ms)),
+          count(m.owned), count(m.held), ofPeer(m, count(status.divergence?.[m.name] ?? 0)), m.differs,
+        ].forEach((text, i) => setText(row.cells[i + 1], text ?? ''));
+      });
   }
 }
 

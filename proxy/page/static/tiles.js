@@ -66,11 +66,11 @@ class Tile {
     const { kind } = this;
     this.chart = new uPlot({
       width, height, pxAlign: 1, legend: { show: false },
-      padding: [8, 8, 0, 0],
+      padding: [8, 18, 0, 0], // to the right half a label's width
       cursor: { y: false, drag: { x: false, y: false }, sync: { key: 'kvca' }, points: { size: 6, width: 0 } },
       scales: { y: { range: (_, low, high) => [0, kind.top ?? Math.max((high ?? 0) * 1.1, kind.floor)] } },
       axes: [
-        { ...axis, size: 20, space: 72, values: times, grid: { show: false } },
+        { ...axis, size: 20, space: 56, values: times, grid: { show: false } },
         { ...axis, size: 52, space: 30, values: (_, splits) => splits.map(kind.show) },
       ],
       series: [{}, ...kind.lines.toReversed().map(([column, name]) => ({
