@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 
 	"kvca/cluster/member"
 )
@@ -55,12 +56,23 @@ func (c *Cluster) followChanges(followed map[string]change) {
 			c.drop(b)
 		case fact.Value != 0 && !there:
 			c.bring(id, fact.Text)
+		case fact.Value != 0 && differs(&b, fact.Text):
+			c.drop(b)
+			c.bring(id, fact.Text)
 		}
 	}
 }
 
+// differs is whether what an operator added is another backend than the one of that
+// name which is here: then it was removed in between, and this node has missed it.
+func differs(b *Backend, text string) bool {
+	var added Backend
+	return json.Unmarshal([]byte(text), &added) == nil && (added.URL != b.URL || added.Weight != b.Weight || added.Zone != b.Zone ||
+		added.CacheTokens != b.CacheTokens || !slices.Equal(added.Models, b.Models))
+}
+
 func (c *Cluster) drop(b Backend) {
-	c.log.Warn("an operator removed a backend through the admin API, at this node or a peer: it stays away until it is added there again", "backend", b.ID)
+	c.log.Warn("an operator removed a backend, or replaced it, through the admin API of a node", "backend", b.ID, "url", b.URL)
 	if err := c.cfg.Fleet.Drop(b.ID); err != nil {
 		c.log.Warn("a backend that was removed at a peer is not removed here", "backend", b.ID, "error", err)
 	}

@@ -3,13 +3,15 @@ package proxy
 import (
 	"net/http"
 	"time"
+
+	"kvca/proxy/tenant"
 )
 
 // admit books the request with its tenant's limits. What it will cost is guessed
 // from the body's length, since the engine alone counts tokens, and only when it
 // has answered: then the guess is corrected.
 func (x *exchange) admit() error {
-	if x.tenant == nil || x.cfg.Limiter == nil {
+	if x.tenant == nil || x.cfg.Limiter == nil || x.admitted {
 		return nil
 	}
 	permit, refusal := x.cfg.Limiter.Admit(x.r.Context(), x.tenant, x.name.Model, x.guess())
@@ -19,8 +21,15 @@ func (x *exchange) admit() error {
 			message: "The limit of " + limitNames[refusal.Why] + " is reached for this key. Try again later.",
 		}
 	}
-	x.permit = permit
+	x.permit, x.admitted = permit, true
 	return nil
+}
+
+// admitAnew books the request as one of another model.
+func (x *exchange) admitAnew() error {
+	x.permit.Close()
+	x.permit, x.admitted = tenant.Permit{}, false
+	return x.admit()
 }
 
 // limitNames are the kinds of limits for people.

@@ -126,6 +126,7 @@ func (x *exchange) copy(a *answer, buf []byte, n int, err error) error {
 	for {
 		if n > 0 {
 			if writeErr := out.write(buf[:n]); writeErr != nil {
+				x.settleCut(a)
 				return errClientGone
 			}
 		}
@@ -137,6 +138,7 @@ func (x *exchange) copy(a *answer, buf []byte, n int, err error) error {
 		}
 	}
 	if x.r.Context().Err() != nil {
+		x.settleCut(a)
 		return errClientGone
 	}
 	return x.finish(a, out, err)
@@ -148,6 +150,7 @@ func (x *exchange) finish(a *answer, out *clientWriter, err error) error {
 	a.watch.end()
 	broken := err != io.EOF || (a.watch.events && !a.watch.blind && a.good && !a.watch.complete && endsByClosing(a.resp))
 	if broken {
+		x.settleCut(a)
 		x.report(backend.StreamFailure)
 		x.p.metrics.brokenStreams.Inc()
 		if a.watch.events && !a.watch.blind {
@@ -193,6 +196,15 @@ func (x *exchange) learnAnswer(a *answer) {
 	} else {
 		x.settle(usage{prompt: x.guess(), completion: a.watch.chunks})
 	}
+}
+
+// settleCut charges what was sent of an answer that did not come to its end.
+func (x *exchange) settleCut(a *answer) {
+	if u, ok := a.watch.usage(); ok {
+		x.settle(u)
+		return
+	}
+	x.settle(usage{prompt: x.guess(), completion: a.watch.chunks})
 }
 
 // endsByClosing is whether only the end of the connection ends the body, so that

@@ -39,6 +39,8 @@ type endpoint struct {
 	socket bool
 	// anywhere is whether any backend can answer, of whatever model.
 	anywhere bool
+	// form is whether bodies may be forms.
+	form bool
 	// foreign is whether the operator named the path: nothing is known of its bodies.
 	foreign bool
 	// local answers without a backend, nil for what goes to one.
@@ -63,12 +65,12 @@ func init() {
 		{path: "/tokenize"},
 		{path: "/detokenize"},
 
-		{path: "/v1/audio/transcriptions", computes: true},
-		{path: "/v1/audio/translations", computes: true},
+		{path: "/v1/audio/transcriptions", computes: true, form: true},
+		{path: "/v1/audio/translations", computes: true, form: true},
 		{path: "/v1/audio/speech", computes: true},
 		{path: "/v1/images/generations", computes: true},
-		{path: "/v1/images/edits", computes: true},
-		{path: "/v1/images/variations", computes: true},
+		{path: "/v1/images/edits", computes: true, form: true},
+		{path: "/v1/images/variations", computes: true, form: true},
 
 		{path: "/v1/classify", computes: true},
 		{path: "/v1/tokenize"},

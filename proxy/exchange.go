@@ -42,15 +42,18 @@ type exchange struct {
 	// rewritten is the path and query that backends are sent, "" for the client's.
 	rewritten string
 
-	tenant  *tenant.Tenant // whose key it had, nil where there are no tenants
-	permit  tenant.Permit  // of the tenant's limits
-	trusted bool           // it may steer engines and set its own priority
-	span    record.Span    // nil without traces
+	tenant *tenant.Tenant // whose key it had, nil where there are no tenants
+	permit tenant.Permit  // of the tenant's limits
+
+	admitted bool        // the permit is there, which may be one without limits
+	trusted  bool        // it may steer engines and set its own priority
+	span     record.Span // nil without traces
 
 	status    int
 	code      string        // of the gateway's own error
 	gateway   time.Duration // until the first attempt, without queued
 	queued    time.Duration // the wait for a turn
+	pool      string        // in which it waited
 	attempts  int
 	bodyBytes int64
 	used      usage

@@ -25,6 +25,12 @@ func (x *exchange) formBoundary() string {
 	return params["boundary"]
 }
 
+// isForm is whether the body is a form, where the endpoint takes any: elsewhere what
+// calls itself one may be read as JSON, and is.
+func (x *exchange) isForm() bool {
+	return (x.endpoint.form || x.endpoint.foreign) && x.formBoundary() != ""
+}
+
 // identifyForm names a request by the field "model" of its form. The form passes as
 // it is.
 func (x *exchange) identifyForm(boundary string) error {

@@ -71,6 +71,9 @@ func (x *exchange) identifyBody() error {
 	if name.PreviousResponseID == "" {
 		return nil
 	}
+	if err := x.admit(); err != nil { // before backends are asked who keeps it
+		return err
+	}
 	keeper, err := x.keeperOf(name.PreviousResponseID, x.members)
 	if err != nil || keeper == nil { // whom nobody knows of, the engine refuses in its own words
 		return err
@@ -114,8 +117,8 @@ func (x *exchange) splice(name []byte) {
 
 // identifyOther takes a body that is no JSON, or none.
 func (x *exchange) identifyOther() error {
-	if boundary := x.formBoundary(); boundary != "" {
-		return x.identifyForm(boundary)
+	if x.isForm() {
+		return x.identifyForm(x.formBoundary())
 	}
 	if x.restricted() && len(x.body) > 0 {
 		return &apiError{
@@ -157,6 +160,9 @@ func (x *exchange) identifyOnly() error {
 
 // identifyStored finds the backend that keeps a response.
 func (x *exchange) identifyStored() error {
+	if err := x.admit(); err != nil { // before backends are asked who keeps it
+		return err
+	}
 	id, _, _ := strings.Cut(x.r.URL.Path[len(responsesPrefix):], "/")
 	b, err := x.keeperOf(id, x.p.pool.All())
 	switch {
@@ -173,7 +179,7 @@ func (x *exchange) identifyStored() error {
 // whatever it calls itself, and so do we: on our own endpoints all but forms, on those
 // that the operator named what claims to be JSON or begins like it.
 func (x *exchange) readsAsJSON() bool {
-	if x.formBoundary() != "" {
+	if x.isForm() {
 		return false
 	}
 	return !x.endpoint.foreign || x.isJSON() || bytes.HasPrefix(bytes.TrimLeft(x.body, " \t\r\n"), []byte("{"))

@@ -168,7 +168,11 @@ func (g *rig) raw(payload string) (statuses []int) {
 	}
 	answers := bufio.NewReader(conn)
 	for {
-		conn.SetReadDeadline(time.Now().Add(150 * time.Millisecond))
+		wait := 5 * time.Second // there is one answer at least
+		if len(statuses) > 0 {
+			wait = 150 * time.Millisecond
+		}
+		conn.SetReadDeadline(time.Now().Add(wait))
 		resp, err := http.ReadResponse(answers, nil)
 		if err != nil {
 			return statuses

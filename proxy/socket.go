@@ -28,7 +28,11 @@ func (x *exchange) identifySocket() error {
 		return &apiError{status: http.StatusUpgradeRequired, code: "upgrade_required", message: "The path " + x.endpoint.path + " is for WebSockets: connect by HTTP/1.1 with Upgrade: websocket."}
 	}
 	x.rewritten = ""
-	names := x.r.URL.Query()["model"]
+	query, err := url.ParseQuery(x.r.URL.RawQuery)
+	if err != nil {
+		return badRequest("invalid_query", "The query can't be read without doubt: "+err.Error()+".", "")
+	}
+	names := query["model"]
 	if len(names) > 1 {
 		return badRequest("ambiguous_model", "The address names its model more than once: send one \"model\".", "model")
 	}
@@ -98,26 +102,27 @@ const keyProtocol = "openai-insecure-api-key."
 func liftKey(h http.Header) {
 	const offers = "Sec-Websocket-Protocol"
 	var left []string
-	key := ""
+	var keys []string
 	for _, line := range h[offers] {
 		for word := range strings.SplitSeq(line, ",") {
 			word = strings.TrimSpace(word)
 			if found, ok := strings.CutPrefix(word, keyProtocol); ok {
-				key = found
+				keys = append(keys, found)
 			} else if word != "" {
 				left = append(left, word)
 			}
 		}
 	}
-	if key == "" {
+	if len(keys) == 0 {
 		return
 	}
 	if delete(h, offers); len(left) > 0 {
 		h[offers] = []string{strings.Join(left, ", ")}
 	}
 	if h["Authorization"] == nil {
-		h["Authorization"] = []string{"Bearer " + key}
+		h["Authorization"] = []string{"Bearer " + keys[0]}
 	}
+	h["Api-Key"] = append(h["Api-Key"], keys...) // keys that differ are for Find to refuse
 }
 
 // socket is an open WebSocket: bytes pass between its two ends, and nobody looks at
@@ -216,7 +221,7 @@ func (x *exchange) tunnel(resp *http.Response) error {
 	head["Connection"], head["Upgrade"] = []string{"Upgrade"}, []string{"websocket"}
 	early := make([]byte, buffered.Reader.Buffered())
 	_, _ = io.ReadFull(buffered.Reader, early) // they are there
-	s := newSocket(conn, end, x.cfg.SocketIdle)
+	s := newSocket(conn, &impatient{ReadWriteCloser: end, idle: x.cfg.WriteIdle}, x.cfg.SocketIdle)
 	defer s.leave()
 	x.p.sockets.enter(s)
 	defer x.p.sockets.leave(s)
@@ -335,4 +340,25 @@ func (w *timedWriter) CloseWrite() error {
 		return half.CloseWrite()
 	}
 	return errors.ErrUnsupported
+}
+
+// impatient cuts off a backend that takes nothing for a while: a client that has left
+// is not noticed while what it sent waits.
+type impatient struct {
+	io.ReadWriteCloser
+	idle time.Duration
+}
+
+func (b *impatient) Write(p []byte) (int, error) {
+	late := time.AfterFunc(b.idle, func() { b.Close() })
+	defer late.Stop()
+	return b.ReadWriteCloser.Write(p)
+}
+
+// CloseWrite ends this side's half, where the connection can.
+func (b *impatient) CloseWrite() error {
+	if half, ok := b.ReadWriteCloser.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return b.Close()
 }

@@ -91,7 +91,7 @@ func (x *exchange) stepDown(lost bool) bool {
 		x.body, x.instead.unspliced = x.instead.unspliced, nil
 	}
 	detail := x.want.Detail
-	if err := x.identify(); err != nil {
+	if x.identify() != nil || x.admitAnew() != nil {
 		return false
 	}
 	x.want.Detail, x.print = detail, 0

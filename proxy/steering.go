@@ -22,7 +22,7 @@ type Steering struct {
 // takes the place of the client's. The request is named by what backends are sent.
 func (x *exchange) steer() error {
 	rules := x.steering()
-	if rules == nil || len(x.body) == 0 || !x.endpoint.needsModel && x.formBoundary() != "" {
+	if rules == nil || len(x.body) == 0 || x.isForm() {
 		return nil // what a form holds is no JSON to anyone
 	}
 	body, refused, err := rules.Apply(x.body)

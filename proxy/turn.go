@@ -12,16 +12,20 @@ import (
 // own queues, which know neither tenants nor deadlines, it waits here, and is sent
 // to whoever is best by then.
 func (x *exchange) turn(ctx context.Context) error {
-	if x.cfg.MaxActive == 0 || x.cfg.Queue == nil {
-		return nil
+	if x.cfg.MaxActive == 0 || x.cfg.Queue == nil || !x.endpoint.computes && !x.endpoint.socket {
+		return nil // what computes nothing, such as the cancelling of a response, takes nobody's turn
 	}
 	r, members, most := x.p.router, x.members, x.cfg.MaxActive
 	w := tenant.Waiter{Class: defaultClass, Bytes: x.upload.booked}
 	if t := x.tenant; t != nil {
 		w.Tenant, w.Class, w.Weight = t.Name, t.Class, t.Weight
 	}
+	x.pool = x.want.Model
+	if x.want.Pin != nil { // it waits for one backend, and must not stand before those who don't
+		x.pool += "\n" + x.want.Pin.ID
+	}
 	var err error
-	x.queued, err = x.cfg.Queue.Enter(ctx, x.want.Model, w, func() bool { return r.HasRoom(members, most) })
+	x.queued, err = x.cfg.Queue.Enter(ctx, x.pool, w, func() bool { return r.HasRoom(members, most) })
 	switch {
 	case err == nil:
 		return nil
@@ -43,14 +47,14 @@ func overloaded(code, message string) *apiError {
 // booked tells the queue that a request which had to wait counts now, or never will.
 func (x *exchange) booked() {
 	if x.queued > 0 {
-		x.cfg.Queue.Booked(x.want.Model)
+		x.cfg.Queue.Booked(x.pool)
 	}
 }
 
 // freed tells the queue that the request is over.
 func (x *exchange) freed() {
 	if x.cfg.MaxActive > 0 && x.cfg.Queue != nil && x.ticket != nil {
-		x.cfg.Queue.Freed(x.want.Model)
+		x.cfg.Queue.Freed(x.pool)
 	}
 }
 
