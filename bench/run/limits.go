@@ -120,10 +120,12 @@ func (l *limitRig) run(ctx context.Context, s load.Steady) *load.Admitted {
 }
 
 // near judges a rate against its limit.
-func (l *limitRig) near(what string, rate, limit float64, a *load.Admitted) error {
+func (l *limitRig) near(ctx context.Context, what string, rate, limit float64, a *load.Admitted) error {
 	off := rate/limit - 1
-	return errors.Join(
-		l.judge(off <= within && off >= -within, "%s: %.1f a second, limit %.0f (%+.1f %%); %d requests were refused", what, rate, limit, off*100, a.Refused),
+	degraded, err := l.degraded(ctx)
+	return errors.Join(err,
+		l.judge(off <= within && off >= -within, "%s: %.1f a second, limit %.0f (%+.1f %%); %d requests were refused; %.0f decisions without the owner so far",
+			what, rate, limit, off*100, a.Refused, degraded),
 		l.judge(a.Failed == 0, "%s: %d requests failed otherwise%s", what, a.Failed, because(a.Err)),
 	)
 }
@@ -132,14 +134,14 @@ func (l *limitRig) rates(ctx context.Context) error {
 	even := l.run(ctx, l.flood("requests", l.cluster.Nodes))
 	skewed := l.run(ctx, l.flood("one-node", l.cluster.Nodes[:1]))
 	return errors.Join(
-		l.near("requests, through all nodes", float64(even.OK)/even.Elapsed.Seconds(), 100, even),
-		l.near("requests, through one node", float64(skewed.OK)/skewed.Elapsed.Seconds(), 100, skewed),
+		l.near(ctx, "requests, through all nodes", float64(even.OK)/even.Elapsed.Seconds(), 100, even),
+		l.near(ctx, "requests, through one node", float64(skewed.OK)/skewed.Elapsed.Seconds(), 100, skewed),
 	)
 }
 
 func (l *limitRig) tokens(ctx context.Context) error {
 	a := l.run(ctx, l.flood("tokens", l.cluster.Nodes))
-	return l.near("tokens, through all nodes", float64(a.Tokens)/a.Elapsed.Seconds(), 20_000, a)
+	return l.near(ctx, "tokens, through all nodes", float64(a.Tokens)/a.Elapsed.Seconds(), 20_000, a)
 }
 
 // concurrency looks at the backends, since clients see answers late.
@@ -249,9 +251,9 @@ func (l *limitRig) orphaned(ctx context.Context) error {
 	before, between, after := rate(0, killed), rate(killed, killed+takeover), rate(killed+takeover, a.Elapsed)
 	l.Printf("  the owner is killed: %.1f a second before, %.1f in the %v after it, %.1f then; through %d nodes, limit 100\n", before, between, takeover, after, len(flood.Addrs))
 	return errors.Join(
-		l.near("before the owner is killed", before, 100, a),
+		l.near(ctx, "before the owner is killed", before, 100, a),
 		l.judge(between <= 110 && between >= 50, "while the key has no owner: %.1f a second, limit 100", between),
-		l.near("with a new owner", after, 100, a),
+		l.near(ctx, "with a new owner", after, 100, a),
 	)
 }
 
