@@ -29,6 +29,7 @@ const everything = `
 autoscaling: {enabled: true}
 monitoring: {enabled: true}
 tls: {secret: kvca-tls}
+secrets: {adminToken: kvca-admin}
 `
 
 func TestChartHoldsTogether(t *testing.T) {
@@ -111,6 +112,45 @@ func TestChartRefusesWrongValues(t *testing.T) {
 		if _, _, err := Chart(chartDir, values(t, text)); err == nil {
 			t.Errorf("values %q were taken: want an error", text)
 		}
+	}
+}
+
+// What the notes say to run in a pod needs what the pod has.
+func TestStatusInAPodIsLetIn(t *testing.T) {
+	open := map[string]any{}
+	secured := values(t, "secrets: {adminToken: admin}\ntls: {secret: kvca-tls, admin: true}")
+	for name, c := range map[string]struct {
+		set     *Set
+		want    []string
+		mustNot []string
+	}{
+		"chart":              {charted(t, secured), []string{"KVCA_TOKEN_FILE", "KVCA_CA_FILE"}, nil},
+		"chart, open":        {charted(t, open), nil, []string{"KVCA_TOKEN_FILE", "KVCA_CA_FILE"}},
+		"manifests":          {kustomized(t, "admin-token"), []string{"KVCA_TOKEN_FILE", "KVCA_ADMIN_TOKEN_FILE"}, nil},
+		"manifests, without": {kustomized(t), nil, []string{"KVCA_TOKEN_FILE", "KVCA_ADMIN_TOKEN_FILE"}},
+	} {
+		env := All[*apps.StatefulSet](c.set)[0].Spec.Template.Spec.Containers[0].Env
+		has := func(variable string) bool {
+			return slices.ContainsFunc(env, func(e core.EnvVar) bool { return e.Name == variable })
+		}
+		for _, v := range c.want {
+			if !has(v) {
+				t.Errorf("%s: no %s", name, v)
+			}
+		}
+		for _, v := range c.mustNot {
+			if has(v) {
+				t.Errorf("%s: %s without need", name, v)
+			}
+		}
+	}
+	_, notes, err := Chart(chartDir, secured)
+	if err != nil {
+		t.Fatal(err)
+	}
+	aliases := All[*apps.StatefulSet](charted(t, secured))[0].Spec.Template.Spec.HostAliases
+	if len(aliases) != 1 || !strings.Contains(notes, "/kvca status --admin https://"+aliases[0].Hostnames[0]+":8081") {
+		t.Errorf("aliases %v, notes\n%s", aliases, notes)
 	}
 }
 

@@ -17,7 +17,7 @@ const (
 	recipe    = "../Containerfile"
 )
 
-var components = []string{"autoscaling", "monitoring", "tls"}
+var components = []string{"autoscaling", "monitoring", "tls", "admin-token"}
 
 // outside is what operators make beside the manifests: the example's secrets, and
 // two that only the chart can be told of.
@@ -125,7 +125,7 @@ func flagsExist(t *testing.T, used []string) {
 }
 
 func TestManifestsHoldTogether(t *testing.T) {
-	for _, on := range [][]string{nil, {"autoscaling"}, {"monitoring"}, {"tls"}, components} {
+	for _, on := range [][]string{nil, {"autoscaling"}, {"monitoring"}, {"tls"}, {"admin-token"}, components} {
 		holds(t, kustomized(t, on...))
 	}
 }

@@ -115,6 +115,23 @@ func TestPlaceholdersOfSecretsAreRefused(t *testing.T) {
 	}
 }
 
+// Examples in comments are to be taken as they are.
+func TestCommentedExamplesUseFlagsThatExist(t *testing.T) {
+	text := regexp.MustCompile(`(?m)^#([a-z_]+:|  - )`).ReplaceAllString(string(read(t, "../kvca.yaml")), "$1")
+	keys, err := Keys([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var used []string
+	for _, key := range keys {
+		used = append(used, OfKey(key))
+	}
+	flagsExist(t, used)
+	if len(used) < 20 {
+		t.Errorf("%d settings: want those in comments, too", len(used))
+	}
+}
+
 func TestServiceUsesFlagsThatExist(t *testing.T) {
 	started := regexp.MustCompile(`(?m)^Exec[A-Za-z]+=\S+ (.*)$`).FindAllStringSubmatch(string(read(t, "../kvca.service")), -1)
 	var used []string

@@ -12,8 +12,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// otherFlags are flags of kvca that are no settings.
-var otherFlags = []string{"--config"}
+// otherFlags are flags of kvca that are no settings; the last two are those of
+// kvca status.
+var otherFlags = []string{"--config", "--token-file", "--ca-file"}
 
 var flagRow = regexp.MustCompile("(?m)^\\| `(--[a-z0-9-]+)[^`]*` \\|")
 

@@ -7,9 +7,6 @@
 {{- if .Values.secrets.keys }}
 {{- $_ := set $made "keys_file" "/etc/kvca/secrets/keys.yaml" }}
 {{- end }}
-{{- if .Values.secrets.adminToken }}
-{{- $_ := set $made "admin_token_file" "/etc/kvca/secrets/admin.token" }}
-{{- end }}
 {{- with .Values.backends }}
 {{- $_ := set $made "backend" . }}
 {{- end }}
