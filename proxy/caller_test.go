@@ -185,7 +185,14 @@ func TestNoBodyGetsAroundATenantsModels(t *testing.T) {
 			if strings.Contains(body, "name") && e.style != ollamaStyle {
 				continue // a name like any other
 			}
-			for _, kind := range []string{"application/json", "text/plain", "application/x-www-form-urlencoded", ""} {
+			kinds := []string{"application/json", "text/plain", "application/x-www-form-urlencoded", ""}
+			if !e.form && !e.foreign {
+				kinds = append(kinds, "multipart/form-data; boundary=b")
+			}
+			for _, kind := range kinds {
+				if strings.HasPrefix(kind, "multipart") {
+					body += "\r\n--b\r\nContent-Disposition: form-data; name=\"model\"\r\n\r\nsmall\r\n--b--\r\n"
+				}
 				resp := g.post(path, body, "Authorization", "Bearer a", "Content-Type", kind)
 				if text := read(t, resp); resp.StatusCode < 400 {
 					t.Errorf("%s as %q: %s: %d %s", path, kind, body, resp.StatusCode, text)

@@ -239,3 +239,25 @@ func TestSecretsAndPromptsAreNotLogged(t *testing.T) {
 		}
 	}
 }
+
+func TestAnAdminAPIOnLoopbackAnswersUnderNamesOfThisHostOnly(t *testing.T) {
+	r := run(t, nil)
+	for host, want := range map[string]int{
+		"127.0.0.1:8081": 200, "localhost": 200, "[::1]:8081": 200, "127.8.8.8:1": 200,
+		"evil.example": 403, "evil.example:8081": 403, "10.0.0.1:8081": 403, "localhost.evil.example": 403,
+	} {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, r.AdminURL()+"/cluster/status", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Host = host
+		answer, err := r.http.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		if answer.StatusCode != want {
+			t.Errorf("asked as %s: %s, want %d", host, answer.Status, want)
+		}
+	}
+}
