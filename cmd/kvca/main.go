@@ -51,9 +51,11 @@ func newApp(in io.Reader, out, errs io.Writer) *cli.App {
 		Suggest:              true,
 		// main reports errors, so that all of them look the same.
 		ExitErrHandler: func(*cli.Context, error) {},
-		OnUsageError:   usageError,
-		Flags:          []cli.Flag{&cli.BoolFlag{Name: "version", Usage: "say what this program was built from", DisableDefaultText: true}},
-		Action:         withoutCommand,
+		OnUsageError: func(c *cli.Context, err error, _ bool) error {
+			return fmt.Errorf("%w (see %s --help)", err, c.App.HelpName)
+		},
+		Flags:  []cli.Flag{&cli.BoolFlag{Name: "version", Usage: "say what this program was built from", DisableDefaultText: true}},
+		Action: withoutCommand,
 	}
 	for _, command := range subcommands {
 		app.Commands = append(app.Commands, withUsageErrors(command()))
@@ -66,7 +68,7 @@ func newApp(in io.Reader, out, errs io.Writer) *cli.App {
 func withoutCommand(c *cli.Context) error {
 	switch {
 	case c.Args().Present():
-		return fmt.Errorf("there is no command %q: want %s? (see %s --help)", c.Args().First(), cli.SuggestCommand(c.App.Commands, c.Args().First()), c.App.HelpName)
+		return fmt.Errorf("there is no command %q. %s (see %s --help)", c.Args().First(), cli.SuggestCommand(c.App.Commands, c.Args().First()), c.App.HelpName)
 	case c.Bool("version"):
 		return printVersion(c)
 	}

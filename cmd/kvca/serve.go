@@ -60,8 +60,9 @@ func serve(ctx context.Context, s *settings, logs io.Writer) error {
 	if s.hashKey == nil && !isLoopback(s.listen) {
 		log.Info("the hash key follows from the cluster's name: clients that know it can find out which prompts others send; set --hash-key-file")
 	}
-	if s.givenNone() && len(s.cluster.join) == 0 {
-		log.Warn("there is no backend: give --backend, --discover, or --join to a node that has some, or add one by POST /backends of the admin API")
+	// A node without peers says the same once it has its address.
+	if s.givenNone() && s.learns() && s.cluster.gossip != "" && len(s.cluster.join) == 0 {
+		log.Warn("no backends, and no node to learn of any from: give --backend, --discover or --join, or add some by POST /backends of the admin API")
 	}
 	setLimits(log, s)
 	n, err := newNode(s, log)

@@ -57,11 +57,14 @@ func TestServeWithFaultsStartsNothing(t *testing.T) {
 }
 
 func TestServeWithoutAnyBackendSaysSo(t *testing.T) {
-	for want, more := range map[string][]string{"there is no backend": nil, "serving": {"--simulate", "1"}} {
+	for _, c := range []struct {
+		warned int
+		more   []string
+	}{{1, nil}, {1, []string{"--gossip", "off"}}, {0, []string{"--simulate", "1"}}, {0, []string{"--join", "127.0.0.1:1"}}} {
 		ctx, stop := context.WithCancel(t.Context())
 		logs, w := io.Pipe()
 		go func() {
-			args := append([]string{"kvca", "serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--gossip", "off"}, more...)
+			args := append([]string{"kvca", "serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--gossip", "127.0.0.1:0", "--link", "127.0.0.1:0"}, c.more...)
 			w.CloseWithError(newApp(strings.NewReader(""), io.Discard, w).RunContext(ctx, args))
 		}()
 		found := ""
@@ -71,8 +74,8 @@ func TestServeWithoutAnyBackendSaysSo(t *testing.T) {
 			}
 		}
 		stop()
-		if !strings.Contains(found, want) || want == "serving" && strings.Contains(found, "there is no backend") {
-			t.Errorf("%v: no %q in\n%s", more, want, found)
+		if got := strings.Count(found, `msg="no backends`); got != c.warned || !strings.Contains(found, "msg=serving") {
+			t.Errorf("%v: warned %d times, want %d\n%s", c.more, got, c.warned, found)
 		}
 	}
 }
