@@ -6,8 +6,8 @@ import { bytes, count, plural } from './format.js';
 export const reasons = {
   hit: ['Longest prefix', 'holds the longest known prefix of the prompt'],
   load_override: ['Less loaded', 'was cheaper than a backend that holds more of the prompt but is busier'],
-  miss: ['Nothing cached', 'was the cheapest: no eligible backend is known to hold any of the prompt'],
-  no_chain: ['Short prompt', 'was the cheapest: the prompt is shorter than a block'],
+  miss: ['Nothing cached', 'was the cheapest: no eligible backend is known to hold any of the prompt, which may be shorter than a block'],
+  no_chain: ['Not matched', 'was the cheapest: the body was not read, or has nothing to match'],
   pinned: ['Continues', 'keeps the response that the request continues'],
   last_resort: ['Last resort', 'was tried anyway: no backend was eligible'],
   policy: ['By policy', 'came next: the policy does not look at prompts'],
