@@ -104,8 +104,11 @@ func (f *testFleet) Remove(id string) error {
 func (f *testFleet) Drop(id string) error { return f.Remove(id) }
 
 func (f *testFleet) Drain(id string, on bool) error {
-	if f.refuse != nil {
-		return f.refuse(id)
+	f.mu.Lock()
+	refuse := f.refuse
+	f.mu.Unlock()
+	if refuse != nil {
+		return refuse(id)
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
