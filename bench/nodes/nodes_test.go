@@ -118,3 +118,21 @@ func TestCommandLineNamesTheOthers(t *testing.T) {
 		t.Errorf("joins in %q", args)
 	}
 }
+
+func TestBalancerKeepsToTheNodesThatAreReady(t *testing.T) {
+	ready, refused := pretend(t, "ok")[0], &Node{Place: Place{Name: "b", Client: "b:1", Admin: "127.0.0.1:1"}}
+	ready.Place.Admin, ready.Client = ready.Running.Admin, "a:1"
+	b := Watch(t.Context(), []*Node{ready, refused}, time.Millisecond)
+	defer b.Close()
+	if _, err := Await(t.Context(), 10*time.Second, func(context.Context) error {
+		if got := b.Ready(); !slices.Equal(got, []string{"a:1"}) {
+			return fmt.Errorf("ready are %q", got)
+		}
+		return nil
+	}); err != nil {
+		t.Error(err)
+	}
+	if why := b.Why(); why == nil || !strings.Contains(why.Error(), "refused") {
+		t.Errorf("away since %v", why)
+	}
+}

@@ -18,12 +18,13 @@ import (
 )
 
 const (
-	// endureMap is the bound of the nodes' block maps, and endureTTL how long they
-	// keep what nobody asks for. A map that is nearly full is not compared any more, since
-	// what it took in would push out what it has, so this stays below; what happens at the
-	// bound is for the command soak.
-	endureMap = 40 << 20
-	endureTTL = "2m"
+	// endureMap is the bound of the nodes' block maps. A map that is nearly full is not
+	// compared any more, since what it took in would push out what it has, so this is
+	// more than they need; what happens at the bound is for the command soak.
+	endureMap = 96 << 20
+	// shortTTL is for runs that are longer than shortRun, which would fill the map.
+	shortTTL = 2 * time.Minute
+	shortRun = 5 * time.Minute
 	// starvedAt is how many descriptors the last node may have.
 	starvedAt = 400
 )
@@ -36,6 +37,7 @@ type endurance struct {
 	lab     *netns.Lab // nil where the machine can't have one
 	peak    []int64    // of resident memory
 	start   []soak.Level
+	lasts   time.Duration
 }
 
 // runEndure keeps a cluster busy while one thing after the other goes wrong.
@@ -52,7 +54,7 @@ func runEndure(ctx context.Context, args []string) (err error) {
 	if err != nil {
 		return err
 	}
-	e := &endurance{rig: r}
+	e := &endurance{rig: r, lasts: *lasts}
 	defer func() { err = errors.Join(err, e.close()) }()
 	if err := e.prepare(ctx, s.seed, *rate); err != nil {
 		return err
@@ -117,7 +119,10 @@ func (e *endurance) prepare(ctx context.Context, seed uint64, rate float64) (err
 	}
 	cfg := e.clusterConfig(places)
 	cfg.Backends = nil // the file has them
-	cfg.Flags = append(cfg.Flags, "--config", file, "--max-index-bytes", strconv.Itoa(endureMap), "--ttl", endureTTL)
+	cfg.Flags = append(cfg.Flags, "--config", file, "--max-index-bytes", strconv.Itoa(endureMap))
+	if e.lasts > shortRun {
+		cfg.Flags = append(cfg.Flags, "--ttl", shortTTL.String())
+	}
 	if w.Cluster, err = nodes.Start(ctx, cfg); err != nil {
 		return err
 	}
@@ -192,7 +197,7 @@ func (e *endurance) faults(only string) []soak.Fault {
 func (e *endurance) warm(ctx context.Context) ([]soak.Level, error) {
 	balancer := nodes.Watch(ctx, e.world.Cluster.Nodes, 100*time.Millisecond)
 	defer balancer.Close()
-	e.clients.Ready = balancer.Ready
+	e.clients.Ready, e.clients.Why = balancer.Ready, balancer.Why
 	short, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
 	e.clients.Run(short)
@@ -206,7 +211,7 @@ func (e *endurance) warm(ctx context.Context) ([]soak.Level, error) {
 func (e *endurance) run(ctx context.Context, seed uint64, lasts, pause time.Duration, list []soak.Fault) error {
 	balancer := nodes.Watch(ctx, e.world.Cluster.Nodes, 100*time.Millisecond)
 	defer balancer.Close()
-	e.clients.Ready = balancer.Ready
+	e.clients.Ready, e.clients.Why = balancer.Ready, balancer.Why
 	ctx, cancel := context.WithTimeout(ctx, lasts)
 	defer cancel()
 	clientsDone, watchDone := make(chan struct{}), make(chan struct{})
@@ -243,8 +248,15 @@ func (e *endurance) judgeAll(ctx context.Context) error {
 		e.judge(len(v.Broken) == 0 && v.Untold == 0, "%d requests failed that are not excused, %d not looked at", len(v.Broken), v.Untold),
 		e.judge(len(e.world.History.Events()) > 0, "%d faults were done", len(e.world.History.Events())),
 	}
+	questions := e.clients.Asked(time.Minute, 200)
 	rest := e.world.Rest(ctx)
-	faults = append(faults, e.judge(rest == nil, "no load was left on any node or backend, all maps were the same%s", because(rest)))
+	faults = append(faults, e.judge(rest == nil, "no load was left on any node or backend%s", because(rest)))
+	err := e.world.Agree(ctx, questions)
+	faults = append(faults, e.judge(err == nil, "all nodes believed the same of %d prompts of the last minute%s", len(questions), because(err)))
+	if e.lasts <= shortRun {
+		err := e.world.Same(ctx)
+		faults = append(faults, e.judge(err == nil, "all maps were the same%s", because(err)))
+	}
 	after, err := soak.Settle(ctx, e.world.Cluster.Nodes, e.start)
 	faults = append(faults, e.judge(err == nil, "goroutines and descriptors were what they had been%s", because(err)))
 	most := int64(endureMap + soakBase)

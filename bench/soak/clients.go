@@ -49,8 +49,10 @@ const requestTime = 40 * time.Second
 // Clients are the traffic. Their requests go to nodes that are ready.
 type Clients struct {
 	Model string
-	// Ready are the addresses of nodes; Names tells whose an address is.
+	// Ready are the addresses of nodes, Why says what keeps others from it; Names
+	// tells whose an address is.
 	Ready func() []string
+	Why   func() error
 	Names map[string]string
 	// Rate is requests a second of all Workers together.
 	Rate    float64
@@ -64,7 +66,42 @@ type Clients struct {
 	// their connection had been closed while it was idle.
 	sent, failed [kinds]atomic.Int64
 	again        atomic.Int64
-	serial       atomic.Int64
+	// asked are the last chats that were answered.
+	mu     sync.Mutex
+	asked  []question
+	serial atomic.Int64
+}
+
+// question is a chat that was answered.
+type question struct {
+	at   time.Time
+	body []byte
+}
+
+// maxAsked bounds those that are remembered: two minutes of chats at a usual rate.
+const maxAsked = 4096
+
+func (c *Clients) answered(body []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.asked) == maxAsked {
+		c.asked = append(c.asked[:0], c.asked[maxAsked/2:]...)
+	}
+	c.asked = append(c.asked, question{time.Now(), body})
+}
+
+// Asked are n of the chats that were answered within the last time, spread over it.
+func (c *Clients) Asked(within time.Duration, n int) (bodies [][]byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	late := c.asked
+	for len(late) > 0 && time.Since(late[0].at) > within {
+		late = late[1:]
+	}
+	for i := range min(n, len(late)) {
+		bodies = append(bodies, late[i*len(late)/min(n, len(late))].body)
+	}
+	return bodies
 }
 
 // Counts is what became of requests of one kind.

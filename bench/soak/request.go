@@ -41,7 +41,7 @@ func (w *worker) one() {
 	f := &Failure{Kind: w.draw(w.rand), Began: time.Now()}
 	w.sent[f.Kind].Add(1)
 	if ready := w.Ready(); len(ready) == 0 {
-		f.Err = errNoNode
+		f.Err = fmt.Errorf("%w: %w", errNoNode, w.Why())
 	} else {
 		addr := ready[w.rand.IntN(len(ready))]
 		f.Node = w.Names[addr]
@@ -76,7 +76,11 @@ func (w *worker) send(f *Failure, addr string) error {
 	case Leaver:
 		return w.leave(ctx, f, addr)
 	default:
-		_, err := whole(w.post(ctx, f, addr, "/v1/chat/completions", w.prompt(promptBytes, false)))
+		body := w.prompt(promptBytes, false)
+		_, err := whole(w.post(ctx, f, addr, "/v1/chat/completions", body))
+		if err == nil {
+			w.answered(body)
+		}
 		return err
 	}
 }
