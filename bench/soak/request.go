@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"kvca/bench/fake"
@@ -117,14 +118,14 @@ func (w *worker) post(ctx context.Context, f *Failure, addr, path string, body [
 // exchange sends one request. stale means that it went over a connection that had been
 // used before, and had no answer.
 func (w *worker) exchange(f *Failure, req *http.Request) (r reply, stale bool) {
-	reused, answered := false, false
+	var reused, answered atomic.Bool // the transport's goroutines may be late
 	req = req.WithContext(httptrace.WithClientTrace(req.Context(), &httptrace.ClientTrace{
-		GotConn:              func(i httptrace.GotConnInfo) { reused = i.Reused },
-		GotFirstResponseByte: func() { answered = true },
+		GotConn:              func(i httptrace.GotConnInfo) { reused.Store(i.Reused) },
+		GotFirstResponseByte: func() { answered.Store(true) },
 	}))
 	resp, err := w.transport.RoundTrip(req)
 	if err != nil {
-		return reply{f: f, err: err}, reused && !answered
+		return reply{f: f, err: err}, reused.Load() && !answered.Load()
 	}
 	defer resp.Body.Close()
 	f.Status, f.Backend, f.Garbage = resp.StatusCode, resp.Header.Get("X-KVCA-Backend"), resp.Header.Get(fake.GarbageHeader)
