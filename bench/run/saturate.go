@@ -54,7 +54,7 @@ func runSaturate(ctx context.Context, args []string) (err error) {
 	if full == nil {
 		return broken
 	}
-	return errors.Join(broken, r.half(ctx, g, h, float64(full.OK)/full.Elapsed.Seconds()/2, *lasts, busy < quietLoad))
+	return errors.Join(broken, r.half(ctx, g, float64(full.OK)/full.Elapsed.Seconds()/2, *lasts, busy < quietLoad))
 }
 
 // saturation sends as much as the node can take.
@@ -81,19 +81,13 @@ func (r *rig) saturation(ctx context.Context, g *gateway.Running, h hammer, last
 }
 
 // half compares the node with its backends at a rate that both can take.
-func (r *rig) half(ctx context.Context, g *gateway.Running, h hammer, rate float64, lasts time.Duration, quiet bool) error {
-	direct, err := h(ctx, strings.TrimPrefix(r.env.Backends[0], "http://"), rate, lasts)
-	if err != nil {
-		return err
-	}
+func (r *rig) half(ctx context.Context, g *gateway.Running, rate float64, lasts time.Duration, quiet bool) error {
+	direct := steadily(ctx, strings.TrimPrefix(r.env.Backends[0], "http://"), rate, lasts)
 	before, err := g.Metrics(ctx)
 	if err != nil {
 		return err
 	}
-	through, err := h(ctx, g.Addr, rate, lasts)
-	if err != nil {
-		return err
-	}
+	through := steadily(ctx, g.Addr, rate, lasts)
 	after, err := g.Metrics(ctx)
 	if err != nil {
 		return err
@@ -116,6 +110,15 @@ func (r *rig) half(ctx context.Context, g *gateway.Running, h hammer, rate float
 		faults = append(faults, r.judge(upper <= c.most && added < c.most, "%s", what))
 	}
 	return errors.Join(faults...)
+}
+
+// steadily sends requests at even distances. h2load, asked for a rate, sends one on every
+// connection at the same moment: what is seen then is how long 64 requests take.
+func steadily(ctx context.Context, addr string, rate float64, lasts time.Duration) *load.Result {
+	return load.Closed{
+		Addr: addr, Connections: connections, Rate: rate, Duration: lasts, Timeout: requestTime,
+		Requests: load.Same(load.Chat(model, 2<<10, false, 1)),
+	}.Run(ctx)
 }
 
 func inMillis(d time.Duration) string { return strconv.FormatFloat(d.Seconds()*1e3, 'f', 3, 64) }
