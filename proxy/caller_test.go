@@ -326,3 +326,50 @@ func TestAChangedConfigurationIsInForceForTheNextRequest(t *testing.T) {
 		t.Errorf("a configuration at fault is in force: %v", err)
 	}
 }
+
+func TestKeysOfAWebSocketAreAllLookedAt(t *testing.T) {
+	for _, c := range []struct {
+		authorization, offers, left string
+		keys                        []string // that Find sees
+	}{
+		{"", keyProtocol + "A, realtime", "realtime", []string{"A"}},
+		{"Bearer B", keyProtocol + "A", "", []string{"B", "A"}},
+		{"", keyProtocol + "A, " + keyProtocol + "B", "", []string{"A", "B"}},
+		{"Bearer B", "realtime", "realtime", []string{"B"}},
+	} {
+		h := http.Header{"Sec-Websocket-Protocol": {c.offers}}
+		if c.authorization != "" {
+			h.Set("Authorization", c.authorization)
+		}
+		liftKey(h)
+		var keys []string
+		for _, name := range []string{"Authorization", "Api-Key"} {
+			for _, value := range h[name] {
+				if key := strings.TrimPrefix(value, "Bearer "); !slices.Contains(keys, key) {
+					keys = append(keys, key)
+				}
+			}
+		}
+		if !slices.Equal(keys, c.keys) || h.Get("Sec-Websocket-Protocol") != c.left {
+			t.Errorf("%q offering %q: keys %q, want %q; left %q", c.authorization, c.offers, keys, c.keys, h.Get("Sec-Websocket-Protocol"))
+		}
+	}
+}
+
+func TestARealtimeAddressNamesOneModel(t *testing.T) {
+	g := newRig(t, 1)
+	for _, query := range []string{"model=m&model=other", "mod%65l=other&model=m", "model=other;&model=m"} {
+		r := httptest.NewRequest(http.MethodGet, "/v1/realtime?"+query, nil)
+		for name, value := range map[string]string{"Connection": "Upgrade", "Upgrade": "websocket", "Sec-Websocket-Version": "13", "Sec-Websocket-Key": "dGhlIHNhbXBsZSBub25jZQ=="} {
+			r.Header.Set(name, value)
+		}
+		w := httptest.NewRecorder()
+		g.proxy.ServeHTTP(w, r)
+		if w.Code != http.StatusBadRequest {
+			t.Errorf("%s: %d %s", query, w.Code, w.Body)
+		}
+	}
+	if n := g.engines[0].served.Load(); n != 0 {
+		t.Errorf("%d requests reached the backend", n)
+	}
+}
