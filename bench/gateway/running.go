@@ -84,6 +84,11 @@ type Explained struct {
 	Backend       string `json:"backend"`
 	ChainBlocks   int    `json:"chain_blocks"`
 	MatchedBlocks int    `json:"matched_blocks"`
+	Candidates    []struct {
+		Backend       string `json:"backend"`
+		Eligible      bool   `json:"eligible"`
+		MatchedBlocks int    `json:"matched_blocks"`
+	} `json:"candidates"`
 }
 
 func (r *Running) get(ctx context.Context, path string) ([]byte, error) {

@@ -251,8 +251,8 @@ func (e *endurance) judgeAll(ctx context.Context) error {
 	questions := e.clients.Asked(time.Minute, 200)
 	rest := e.world.Rest(ctx)
 	faults = append(faults, e.judge(rest == nil, "no load was left on any node or backend%s", because(rest)))
-	err := e.world.Agree(ctx, questions)
-	faults = append(faults, e.judge(err == nil, "all nodes believed the same of %d prompts of the last minute%s", len(questions), because(err)))
+	held, err := e.world.Agree(ctx, questions)
+	faults = append(faults, e.judge(err == nil, "all nodes believed the same of %d prompts of the last minute, that %d are held%s", len(questions), held, because(err)))
 	if e.lasts <= shortRun {
 		err := e.world.Same(ctx)
 		faults = append(faults, e.judge(err == nil, "all maps were the same%s", because(err)))

@@ -160,37 +160,56 @@ func (w *World) Same(ctx context.Context) error {
 	return err
 }
 
-// Agree waits until all nodes believe the same of each of the prompts.
-func (w *World) Agree(ctx context.Context, bodies [][]byte) error {
+// Agree waits until all nodes believe the same of each of the prompts, and that most of
+// them are held by a backend. It returns how many are.
+func (w *World) Agree(ctx context.Context, bodies [][]byte) (held int, err error) {
 	if len(bodies) == 0 {
-		return errors.New("no prompt was answered of late")
+		return 0, errors.New("no prompt was answered of late")
 	}
-	_, err := nodes.Await(ctx, HealTime, func(ctx context.Context) error {
+	_, err = nodes.Await(ctx, HealTime, func(ctx context.Context) error {
+		held = 0
 		for i, body := range bodies {
-			if err := w.agree(ctx, body); err != nil {
+			is, err := w.agree(ctx, body)
+			if err != nil {
 				return fmt.Errorf("prompt %d of %d: %w", i+1, len(bodies), err)
+			}
+			if is {
+				held++
 			}
 		}
 		return nil
 	})
-	return err
+	if err == nil && held <= len(bodies)/2 {
+		err = errors.New("most are held by no backend")
+	}
+	return held, err
 }
 
-func (w *World) agree(ctx context.Context, body []byte) error {
-	var first int
+// agree finds fault where two nodes believe different things of who holds how much of a
+// prompt; is tells whether anybody does. Where they would send it is not compared: the
+// policy two-phase asks only for the load when a conversation begins, and all are idle.
+func (w *World) agree(ctx context.Context, body []byte) (is bool, err error) {
+	var first string
 	for i, n := range w.Cluster.Nodes {
 		d, err := n.Explain(ctx, body)
 		if err != nil {
-			return err
+			return false, err
+		}
+		held := fmt.Sprintf("of %d blocks", d.ChainBlocks)
+		for _, c := range d.Candidates {
+			is = is || c.MatchedBlocks > 0
+			if c.MatchedBlocks > 0 || !c.Eligible {
+				held += fmt.Sprintf(", %d at %s (eligible: %t)", c.MatchedBlocks, c.Backend, c.Eligible)
+			}
 		}
 		if i == 0 {
-			first = d.MatchedBlocks
+			first = held
 		}
-		if d.MatchedBlocks != first {
-			return fmt.Errorf("%s matches %d of %d blocks, %s %d", n.Place.Name, d.MatchedBlocks, d.ChainBlocks, w.Cluster.Nodes[0].Place.Name, first)
+		if held != first {
+			return false, fmt.Errorf("%s believes %s, but %s %s", w.Cluster.Nodes[0].Place.Name, first, n.Place.Name, held)
 		}
 	}
-	return nil
+	return is, nil
 }
 
 func (w *World) idle(ctx context.Context) error {
