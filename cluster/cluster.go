@@ -44,6 +44,7 @@ type Cluster struct {
 	outbox   outbox
 	index    *index // nil: none is shared
 	quotas   *quotas
+	turns    *Turns
 
 	// meeting is held where peers are met and forgotten: nobody is forgotten before
 	// it is leased or live. It comes before viewMu.
@@ -113,6 +114,7 @@ func newCluster(cfg Config) *Cluster {
 	c.facts = facts{c: c, known: make(map[string]uint64), drained: make(map[string]member.Fact), fleet: make(map[string]member.Fact), digests: make(map[string]uint64)}
 	c.index = newIndex(c)
 	c.quotas = newQuotas(c)
+	c.turns = &Turns{c: c}
 	c.live.Store(new([]member.Member))
 	c.revise()
 	return c

@@ -72,6 +72,8 @@ type Config struct {
 	Ledger *ledger.Ledger
 	Map    *blockmap.Map
 	Fleet  Fleet
+	// Queue is where requests wait for room; nil: nowhere.
+	Queue Queue
 	// Index is the precise index that is shared; nil: none is.
 	Index *kvindex.Index
 	// Named tells of a backend whose events carry no tokens how its engine hashes,

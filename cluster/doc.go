@@ -40,6 +40,11 @@
 // configured limits differ, the owner goes by its own if its node has asked for the
 // key within a minute, else by the asker's.
 //
+// Requests that wait for room in a pool of backends wait at their own node; whose turn is
+// next one node says for each pool, by the same hashing (Turns carries it, state/turn
+// says what nodes tell each other). That a request has begun or ended is told behind
+// the loads that show it, so that a caller's figures are no older than what it hears.
+//
 // Every write wakes a process, which costs more than what is written. So news of
 // all kinds gathers for 5 ms and goes together; only questions and answers between
 // a routing node and an owner go at once. A candidate that leads so far that no
@@ -111,6 +116,7 @@
 //   - keys of limits: 65,536, three quarters of them by what peers say; beyond, a key is
 //     not limited, and counted as degraded. One that is idle for 30 s is forgotten.
 //     1,024 requests wait for the answer about one key; reports go in frames of 12 KiB;
+//   - turns told behind the next loads: 4,096 a peer;
 //   - agents: 256 links, 4,096 offers each.
 //
 // # What is not promised

@@ -106,6 +106,7 @@ func (c *Cluster) linkDown(l peerLink) {
 	p.out.dirty.Store(true)
 	p.calls.abandon()
 	c.quotas.abandon(p)
+	c.turns.gone(p)
 	c.index.linkDown(p)
 }
 
@@ -150,6 +151,8 @@ func (c *Cluster) frame(l peerLink, kind byte, body []byte) {
 		c.quotas.hearGrant(p, &r)
 	case wire.QuotaHeld:
 		c.quotas.hearHeld(p, &r)
+	case wire.Turn:
+		c.turns.hear(p, &r)
 	case wire.KVOffer, wire.KVWant, wire.KVPart, wire.KVAck:
 		c.index.hear(p, kind, body)
 	default:

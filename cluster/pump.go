@@ -40,6 +40,7 @@ func (c *Cluster) pump(ctx context.Context) {
 
 // tellNews tells each peer what is new for it.
 func (c *Cluster) tellNews() {
+	behind := c.turns.take() // before the loads that it is about
 	batch, since, lost := c.outbox.take()
 	subtotals := c.newSubtotals()
 	sources, turn := c.index.takeNews(), copyTurn
@@ -51,6 +52,9 @@ func (c *Cluster) tellNews() {
 			l.Hold()
 			p.changes.tell(p)
 			c.tellSubtotals(p, subtotals)
+			for _, frame := range behind[p] {
+				p.send(link.Urgent, wire.Turn, frame)
+			}
 			if len(batch) > 0 && c.shares(l) {
 				c.sendDelta(p, l, batch, since)
 			}

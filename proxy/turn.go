@@ -4,9 +4,30 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
+	"strings"
 
 	"kvca/proxy/tenant"
+	"kvca/router"
 )
+
+// pinned stands between a model and the one backend of it that a pool is.
+const pinned = "\n"
+
+// Room is how many requests more a pool takes that requests at other nodes wait for;
+// false where there is no such pool here, or nobody waits.
+func (p *Proxy) Room(pool string) (free int, known bool) {
+	cfg := p.config()
+	model, id, pin := strings.Cut(pool, pinned)
+	members, ok := p.pool.Model(model)
+	if cfg.MaxActive == 0 || !ok {
+		return 0, false
+	}
+	if pin {
+		members = slices.DeleteFunc(slices.Clone(members), func(b *router.Backend) bool { return b.ID != id })
+	}
+	return p.router.Room(members, cfg.MaxActive), len(members) > 0
+}
 
 // turn waits until the pool has room for the request. In place of the engines'
 // own queues, which know neither tenants nor deadlines, it waits here, and is sent
@@ -22,10 +43,10 @@ func (x *exchange) turn(ctx context.Context) error {
 	}
 	x.pool = x.want.Model
 	if x.want.Pin != nil { // it waits for one backend, and must not stand before those who don't
-		x.pool += "\n" + x.want.Pin.ID
+		x.pool += pinned + x.want.Pin.ID
 	}
 	var err error
-	x.queued, err = x.cfg.Queue.Enter(ctx, x.pool, w, func() bool { return r.HasRoom(members, most) })
+	x.queued, err = x.cfg.Queue.Enter(ctx, x.pool, w, func() int { return r.Room(members, most) })
 	switch {
 	case err == nil:
 		return nil

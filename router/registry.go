@@ -2,6 +2,7 @@ package router
 
 import (
 	"fmt"
+	"math"
 	"sync"
 
 	"kvca/state"
@@ -66,10 +67,10 @@ func (r *Router) Void(b *Backend) { r.locations.Void(b.Slot) }
 // Active is the number of requests reserved on b and not over.
 func (r *Router) Active(b *Backend) int64 { return r.loads.Load(b.Slot).Active }
 
-// HasRoom is whether members have fewer requests than most for each unit of their
-// speed, all together: those of this node, of its peers, and those that the engines
-// have besides. Where none can be chosen there is nothing to wait for.
-func (r *Router) HasRoom(members []*Backend, most int) bool {
+// Room is how many requests more members take until they have most for each unit of
+// their speed, all together: those of this node, of its peers, and those that the
+// engines have besides count. Where none can be chosen there is nothing to wait for.
+func (r *Router) Room(members []*Backend, most int) int {
 	active, room := int64(0), 0.0
 	for _, b := range members {
 		if b.Standing() != Available {
@@ -78,5 +79,8 @@ func (r *Router) HasRoom(members []*Backend, most int) bool {
 		active += r.loads.Load(b.Slot).Active + b.Bypass()
 		room += float64(most) / b.slowness()
 	}
-	return room == 0 || float64(active) < room
+	if room == 0 {
+		return math.MaxInt
+	}
+	return int(math.Ceil(room - float64(active))) // of a part of a slot the whole is used
 }

@@ -51,4 +51,6 @@ const (
 	QuotaGrant
 	// QuotaHeld tells an owner what the sender has of its keys.
 	QuotaHeld
+	// Turn tells of those who wait for room in a pool; see the package turn.
+	Turn
 )

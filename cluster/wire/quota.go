@@ -85,7 +85,7 @@ func (r *Reader) QuotaKey() []byte {
 
 // AppendQuotaKey appends the name of a key.
 func AppendQuotaKey(b []byte, key string) []byte {
-	return append(binary.AppendUvarint(b, uint64(len(key))), key...)
+	return appendName(b, key)
 }
 
 // AppendQuotaAsk appends a QuotaAsk frame.

@@ -10,6 +10,7 @@ import (
 
 	"kvca/state/blockmap"
 	"kvca/state/ledger"
+	"kvca/state/turn"
 )
 
 func amount(t *rapid.T, label string) int64 { return rapid.Int64Range(0, math.MaxInt64).Draw(t, label) }
@@ -166,6 +167,8 @@ func read(kind byte, body []byte) {
 		r.PageAck()
 	case PageEnd:
 		r.PageEnd()
+	case Turn:
+		r.Turn()
 	case Facts:
 		for r.Rest() > 0 {
 			r.Bytes()
@@ -179,6 +182,7 @@ func FuzzRead(f *testing.F) {
 	f.Add(HeldSet, AppendHold(AppendHeldSet(nil, 0, 1), new(Hold)))
 	f.Add(Reserve, AppendOffer(AppendAsk(nil, new(Ask), 1), new(Offer)))
 	f.Add(Changes, AppendChange(nil, OpHeld, new(Hold)))
+	f.Add(Turn, AppendTurn(nil, &turn.Message{Op: turn.Wait, Pool: "p"}))
 	f.Add(Subtotals, []byte{1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1})
 	f.Fuzz(func(_ *testing.T, kind byte, body []byte) { read(kind, body) })
 }

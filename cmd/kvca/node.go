@@ -109,6 +109,7 @@ func (n *node) openState() (err error) {
 	if n.locations, err = blockmap.New(n.settings.blocks); err != nil {
 		return err
 	}
+	n.settings.proxy.Queue = tenant.NewQueue(n.settings.front.queue, n.metrics)
 	n.index, err = kvindex.New(kvindex.Config{Key: n.settings.proxy.Key, MaxBytes: n.settings.index.maxBytes})
 	return err
 }
@@ -128,7 +129,6 @@ func (n *node) assemble() (err error) {
 	if err = n.openKnowledge(); err != nil {
 		return err
 	}
-	s.proxy.Queue = tenant.NewQueue(s.front.queue, n.metrics)
 	s.proxy.Limiter = tenant.NewLimiter(n.quotas(), n.metrics)
 	if err = n.openWatchers(); err != nil {
 		return err
@@ -138,6 +138,9 @@ func (n *node) assemble() (err error) {
 	}
 	if err = n.openDiscovery(); err != nil {
 		return err
+	}
+	if n.peers != nil {
+		s.proxy.Queue.Share(n.peers.Turns(), n.proxy.Room)
 	}
 	if err = n.proxy.RegisterState(n.metrics, n.locations, n.loads); err != nil {
 		return err

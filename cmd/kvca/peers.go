@@ -64,7 +64,7 @@ func (n *node) openPeers() error {
 		MixedBlockSizes: c.mixedBlockSizes, LearnBackends: s.learns(), OwnerBudget: c.ownerBudget,
 		Settings: s.shared(),
 		Client:   n.shown("listen"), Admin: n.shown("admin"),
-		Keys: keys, TLS: tls, Ledger: n.loads, Map: n.locations, Index: n.index, Named: s.index.hashesOf, Agents: agents, Fleet: p.fleet,
+		Keys: keys, TLS: tls, Ledger: n.loads, Map: n.locations, Index: n.index, Named: s.index.hashesOf, Agents: agents, Fleet: p.fleet, Queue: s.proxy.Queue,
 		Logger: n.log, Registerer: n.metrics, Now: s.router.Now, Rand: s.router.Rand,
 	})
 	if err != nil {

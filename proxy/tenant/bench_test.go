@@ -30,7 +30,7 @@ func BenchmarkFind(b *testing.B) {
 	}
 }
 
-func roomy() bool { return true }
+func roomy() int { return 1 }
 
 func BenchmarkEnterWithRoom(b *testing.B) {
 	q := NewQueue(QueueConfig{}, nil)
@@ -53,7 +53,7 @@ func BenchmarkEnterBesideAFullPool(b *testing.B) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		q.Enter(ctx, "full", Waiter{}, func() bool { return false })
+		q.Enter(ctx, "full", Waiter{}, func() int { return 0 })
 	}()
 	for q.Waiting("full") == 0 {
 		time.Sleep(time.Millisecond)
@@ -78,13 +78,13 @@ func BenchmarkTurn(b *testing.B) {
 			entries := make([]*entry, 1024)
 			for i := range entries {
 				entries[i] = newEntry(fmt.Sprint(i%tenants), "p", 5, 1)
-				o.add(entries[i], start)
+				o.arrive(entries[i], start)
 			}
 			b.ReportAllocs()
 			for b.Loop() {
 				e := o.first("p", start)
 				o.take(e, start)
-				o.add(e, start)
+				o.arrive(e, start)
 			}
 		})
 	}

@@ -37,20 +37,34 @@
 //
 // Who waits does so on the goroutine of its request; there is no other. Time passes
 // by a timer that runs only while someone waits: each tick drops who waited too long
-// and asks for room, since other nodes may have made some. A tick lets in one at a time.
-// Whether there is room shows only once those before have been booked: Freed says that
-// a request has ended, and lets in one; Booked, that one who was let in has been booked, and lets
-// the next in where there is room still.
+// and asks for room, since other nodes may have made some.
+// Whether there is room shows only once those who were let in have been booked, which
+// Booked says; until then, or for settleTime, each counts as one that has its slot.
 //
-// One mutex guards the order. It isn't held while a caller's room is asked, and not
-// taken at all where nobody waits. A turn costs a heap's step, an arrival in a full queue
-// a look at each tenant that waits.
+// There are two orders. One has who waits at this node: its bounds say who gets a place
+// here, who gives way, and who has waited too long. The other has whose turn comes next in
+// the pools that are called from here. Without other nodes both have the same waiters.
+//
+// With Share one node calls for each pool, and everybody's waiters stand in its order of
+// calls (package turn says what nodes tell each other). The memory stays with the node
+// that has the request, as do its deadline and its place. A waiter is put before
+// another caller when the caller changes; before this node where the caller
+// can't be reached, says no, or has not said for crowdedFor that somebody waits. So two
+// nodes may call for one pool for a moment, and let in more than there is room for, but
+// nobody is forgotten: what the caller has of another node goes with the link, and what
+// was not taken back five seconds after its deadline. That somebody waits is told to all
+// nodes within a tick, so others may still pass those who came last.
+//
+// One mutex guards both orders. It isn't held while a room is asked, and not
+// taken at all where nobody waits. Messages are sent under it, so that they go in the
+// order in which things happened; sending does not wait. A turn costs a heap's step, an
+// arrival in a full queue a look at each tenant that waits.
 //
 // # Bounds
 //
 // The keys file: 1 MiB, 5,000 tenants, 10,000 keys, 1,024 models each, nested 32 deep; of
 // its faults the first 50 are told. A key: 256 bytes. The queue: MaxWaiting requests, at
-// most 16,384, and MaxBytes of their bodies over all pools; MaxWait each; the shares of
-// at most 4,096 tenants that have no request waiting are remembered for each class of
-// a pool.
+// most 16,384, and MaxBytes of their bodies over all pools; MaxWait each; 65,536 waiters at
+// other nodes, 4,096 pools in which they wait; the shares of at most 4,096 tenants that
+// have no request waiting are remembered for each class of a pool.
 package tenant

@@ -67,11 +67,21 @@ const (
 
 var shedNames = [shedReasons]string{"full", "deadline", "client_gone"}
 
+// Whose turns were called from here.
+const (
+	turnOwn = iota
+	turnOther
+	turnKinds
+)
+
+var turnNames = [turnKinds]string{"own", "other"}
+
 // queueMetrics count waiting. Each series is there before its first event.
 type queueMetrics struct {
 	waiting [classes]prometheus.Gauge
 	waited  prometheus.Histogram
 	shed    [shedReasons]prometheus.Counter
+	turns   [turnKinds]prometheus.Counter
 }
 
 func newQueueMetrics(reg prometheus.Registerer) *queueMetrics {
@@ -82,12 +92,18 @@ func newQueueMetrics(reg prometheus.Registerer) *queueMetrics {
 	lost := f.NewCounterVec(prometheus.CounterOpts{
 		Name: "kvca_queue_shed_total", Help: "Requests that lost their place in the queue or got none: the queue was full, their deadline passed, or their client left.",
 	}, []string{"reason"})
+	turns := f.NewCounterVec(prometheus.CounterOpts{
+		Name: "kvca_queue_turns_total", Help: "Turns that were called from this node, by whose request it was: its own, or another node's.",
+	}, []string{"node"})
 	m := &queueMetrics{waited: f.NewHistogram(prometheus.HistogramOpts{
 		Name: "kvca_queue_wait_seconds", Help: "How long requests waited that had to wait and were let in.",
 		Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 20, 30, 60, 120},
 	})}
 	for c := range m.waiting {
 		m.waiting[c] = waiting.WithLabelValues(strconv.Itoa(c))
+	}
+	for i, name := range turnNames {
+		m.turns[i] = turns.WithLabelValues(name)
 	}
 	for i, name := range shedNames {
 		m.shed[i] = lost.WithLabelValues(name)

@@ -67,36 +67,45 @@ type Waiter struct {
 	Deadline time.Time
 }
 
+// Room is how many requests more a pool takes. It is called by whoever looks for the
+// next, from any goroutine, a moment after its request's Enter has returned even; it
+// must not wait, panic or call the queue.
+type Room func() int
+
 // Queue lets requests in as their pool has room.
 type Queue struct {
 	config  QueueConfig
 	metrics *queueMetrics
-	waiting atomic.Int64 // the order's, to be read without the lock
+	// concerned is how many wait here, and are called from here, and how many pools
+	// others call for: 0 where nothing needs to be looked at. waiting is the first.
+	concerned, waiting atomic.Int64
 
 	mu      sync.Mutex
-	order   *order
+	order   *order // who waits here: who gives way, and who has waited too long
+	calls   *order // who is next in the pools that are called from here
 	timer   *time.Timer
 	running bool // the timer, or what it calls
+	share   share
 }
 
-// NewQueue makes a queue; reg may be nil.
+// NewQueue makes a queue of this node's own; reg may be nil. Share makes it one of
+// all nodes.
 func NewQueue(c QueueConfig, reg prometheus.Registerer) *Queue {
 	c = c.withDefaults()
 	return &Queue{
 		config: c, metrics: newQueueMetrics(reg),
 		order: newOrder(c.MaxWaiting, c.MaxBytes, c.MaxWait/2),
+		calls: newOrder(c.MaxWaiting+mostCalled, c.MaxBytes, c.MaxWait/2),
+		share: newShare(),
 	}
 }
 
-// Enter returns nil once the request may go on: at once where room is true and nobody
-// waits for the pool, else when its turn has come. Otherwise it returns ErrQueueFull,
-// ErrWaited or the context's error. The time is 0 exactly where it didn't wait.
-//
-// room is the pool's, not the request's: it is called by whoever looks for the next,
-// from any goroutine, a moment after Enter has returned even; it must not wait, panic or call
-// the queue. Who was let in after a wait calls Booked once room shows it.
-func (q *Queue) Enter(ctx context.Context, pool string, w Waiter, room func() bool) (time.Duration, error) {
-	if !q.busy(pool) && room() {
+// Enter returns nil once the request may go on: at once where there is room and nobody
+// waits for the pool, on any node, else when its turn has come. Otherwise it returns
+// ErrQueueFull, ErrWaited or the context's error. The time is 0 exactly where it didn't
+// wait. Who was let in after a wait calls Booked once the room shows it.
+func (q *Queue) Enter(ctx context.Context, pool string, w Waiter, room Room) (time.Duration, error) {
+	if !q.busy(pool) && room() > 0 {
 		return 0, nil
 	}
 	if err := ctx.Err(); err != nil {
@@ -106,52 +115,61 @@ func (q *Queue) Enter(ctx context.Context, pool string, w Waiter, room func() bo
 	return q.wait(ctx, pool, w, room)
 }
 
-// Freed is told that a request of the pool has ended, and lets in at most one. It
-// costs an atomic load where nobody waits.
+// Freed is told that a request of the pool has ended. It costs an atomic load where
+// nobody waits.
 func (q *Queue) Freed(pool string) {
-	if q.waiting.Load() > 0 {
-		q.admit(pool, true)
+	if q.concerned.Load() > 0 && !q.freedElsewhere(pool) {
+		q.admit(pool)
 	}
 }
 
 // Booked is told that a request which Enter let in after a wait has been booked, or
-// has failed to be: from now on room tells the truth, and the next may come in.
-// Without it the next comes in when one has ended, or after 20 ms.
+// has failed to be: from now on the room tells the truth. Without it one slot of the
+// pool goes unused for settleTime.
 func (q *Queue) Booked(pool string) {
-	if q.waiting.Load() == 0 {
+	if q.concerned.Load() == 0 || q.bookedElsewhere(pool) {
 		return
 	}
-	q.mu.Lock()
-	q.order.booked(pool)
-	q.mu.Unlock()
-	q.admit(pool, false)
+	q.bookedHere(pool)
 }
 
-// WaitingAll is how many wait, over all pools.
+func (q *Queue) bookedHere(pool string) {
+	q.mu.Lock()
+	q.calls.booked(pool)
+	q.mu.Unlock()
+	q.admit(pool)
+}
+
+// WaitingAll is how many wait here, over all pools.
 func (q *Queue) WaitingAll() int64 { return q.waiting.Load() }
 
-// Waiting is how many wait for the pool.
+// Waiting is how many wait here for the pool.
 func (q *Queue) Waiting(pool string) int {
 	if q.waiting.Load() == 0 {
 		return 0
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if l := q.order.lines[pool]; l != nil {
-		return l.waiting
-	}
-	return 0
+	return q.order.inLine(pool)
 }
 
-func (q *Queue) busy(pool string) bool { return q.Waiting(pool) > 0 }
+// busy is whether somebody waits for the pool, on any node.
+func (q *Queue) busy(pool string) bool {
+	if q.concerned.Load() == 0 {
+		return false
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.order.inLine(pool) > 0 || q.calls.inLine(pool) > 0 || q.share.isCrowded(pool, time.Now())
+}
 
-func (q *Queue) wait(ctx context.Context, pool string, w Waiter, room func() bool) (time.Duration, error) {
+func (q *Queue) wait(ctx context.Context, pool string, w Waiter, room Room) (time.Duration, error) {
 	e := q.entry(pool, w, room)
 	began := time.Now()
 	if err := q.join(e, began); err != nil {
 		return 0, err
 	}
-	q.admit(pool, false) // room may have come before e was there to be told
+	q.admit(pool) // room may have come before e was there to be told
 	var err error
 	select {
 	case err = <-e.done:
@@ -166,14 +184,18 @@ func (q *Queue) wait(ctx context.Context, pool string, w Waiter, room func() boo
 }
 
 // entry brings what a caller says within bounds.
-func (q *Queue) entry(pool string, w Waiter, room func() bool) *entry {
-	w.Class = min(max(w.Class, 0), lowestClass)
+func (q *Queue) entry(pool string, w Waiter, room Room) *entry {
 	w.Bytes = max(w.Bytes, 0)
+	return &entry{Waiter: w.within(), pool: pool, room: room, done: make(chan error, 1)}
+}
+
+func (w Waiter) within() Waiter {
+	w.Class = min(max(w.Class, 0), lowestClass)
 	if !(w.Weight > 0) {
 		w.Weight = 1
 	}
 	w.Weight = min(max(w.Weight, leastWeight), mostWeight)
-	return &entry{Waiter: w, pool: pool, room: room, done: make(chan error, 1)}
+	return w
 }
 
 // join lets e wait, or says why not.
@@ -186,7 +208,14 @@ func (q *Queue) join(e *entry, now time.Time) error {
 		return ErrWaited
 	}
 	q.mu.Lock()
-	out, ok := q.order.add(e, now)
+	e.since = now
+	out, ok := q.order.add(e)
+	for _, e := range out {
+		q.withdraw(e)
+	}
+	if ok {
+		q.put(e, now)
+	}
 	q.settle()
 	q.mu.Unlock()
 	if !ok {
@@ -202,16 +231,16 @@ func (q *Queue) join(e *entry, now time.Time) error {
 func (q *Queue) leave(e *entry, cause error) error {
 	q.mu.Lock()
 	waited := q.order.drop(e)
+	if waited {
+		q.withdraw(e)
+	}
 	q.settle()
 	q.mu.Unlock()
 	if !waited {
 		if err := <-e.done; err != nil {
 			return err
 		}
-		q.mu.Lock()
-		q.order.booked(e.pool)
-		q.mu.Unlock()
-		q.admit(e.pool, true)
+		q.Booked(e.pool)
 	}
 	q.gone(cause)
 	return cause
@@ -233,43 +262,55 @@ func (q *Queue) dismiss(out []*entry, reason shed, err error) {
 	}
 }
 
-// admit lets in the first who waits for the pool, where there is room. Unless a
-// request has ended it holds back while one who was let in isn't booked.
-func (q *Queue) admit(pool string, ended bool) {
+// admit lets in who is next in a pool that is called from here, as far as there is
+// room. Those who were let in and don't show in it yet have theirs already.
+func (q *Queue) admit(pool string) {
 	for {
 		q.mu.Lock()
 		now := time.Now()
 		late := q.order.expire(now)
-		var e *entry
-		if ended || !q.order.held(pool, now) {
-			e = q.order.first(pool, now)
+		for _, e := range late {
+			q.withdraw(e)
 		}
+		q.forgetLate(now)
+		e := q.calls.first(pool, now)
+		entering := q.calls.entering(pool, now)
 		q.settle()
 		q.mu.Unlock()
 		q.dismiss(late, shedDeadline, ErrWaited)
-		if e == nil || !e.room() {
+		if e == nil || e.room() <= entering {
 			return
 		}
 		q.mu.Lock()
-		took := q.order.take(e, now)
+		if q.calls.take(e, now) { // else another was faster, or its client left
+			q.letIn(e)
+		}
 		q.settle()
 		q.mu.Unlock()
-		if took {
-			e.done <- nil
-			return
-		}
-		// Another was faster, or its client left: the room is the next one's.
 	}
+}
+
+// letIn tells e, which the order of calls has let in, that its turn has come. q.mu is
+// held.
+func (q *Queue) letIn(e *entry) {
+	if e.waiter != nil {
+		q.metrics.turns[turnOwn].Inc()
+		q.release(e.waiter)
+		return
+	}
+	q.callElsewhere(e)
 }
 
 // settle brings what is seen from outside up to the order, and lets the timer run
 // while someone waits. q.mu is held.
 func (q *Queue) settle() {
-	n := q.order.waiting
-	q.waiting.Store(int64(n))
+	n := q.order.waiting + q.calls.waiting
+	q.waiting.Store(int64(q.order.waiting))
+	q.concerned.Store(int64(n + len(q.share.crowded)))
 	for c, gauge := range q.metrics.waiting {
 		gauge.Set(float64(q.order.byClass[c]))
 	}
+	n += len(q.share.announced)
 	switch {
 	case n > 0 && !q.running:
 		q.running = true
@@ -283,20 +324,23 @@ func (q *Queue) settle() {
 	}
 }
 
-// poll looks at every pool: deadlines pass, and other nodes make room.
+// poll looks at every pool: deadlines pass, other nodes make room, and callers change.
 func (q *Queue) poll() {
 	q.mu.Lock()
-	pools := make([]string, 0, len(q.order.lines))
-	for pool := range q.order.lines {
+	now := time.Now()
+	q.tend(now)
+	pools := make([]string, 0, len(q.calls.lines)+1)
+	for pool := range q.calls.lines {
 		pools = append(pools, pool)
 	}
 	q.mu.Unlock()
-	for _, pool := range pools {
-		q.admit(pool, false)
+	for _, pool := range append(pools, "") { // one at least: who has waited too long is found there
+		q.admit(pool)
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.running = q.order.waiting > 0; q.running {
+	q.announce(time.Now())
+	if q.running = q.order.waiting+q.calls.waiting+len(q.share.announced) > 0; q.running {
 		q.timer.Reset(pollRoomEvery)
 	}
 }

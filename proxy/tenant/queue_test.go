@@ -19,7 +19,7 @@ import (
 // floor is a pool with so many slots.
 type floor struct{ free atomic.Int64 }
 
-func (f *floor) room() bool { return f.free.Load() > 0 }
+func (f *floor) room() int { return int(f.free.Load()) }
 
 // guest is one call of Enter that is under way.
 type guest struct {
@@ -122,22 +122,24 @@ func TestRoomThatNobodyTellsOfIsFoundAndNotUsedTwice(t *testing.T) {
 	})
 }
 
-// Where nobody says Booked, a tick still lets in no more than one.
-func TestOneAtATimeWhileNobodyIsBooked(t *testing.T) {
+// Where nobody says Booked, a slot counts as taken until settleTime is over.
+func TestASlotIsTakenWhileNobodyIsBooked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := NewQueue(QueueConfig{}, nil)
 		ctx, cancel := context.WithCancel(t.Context())
-		var open atomic.Bool
+		var f floor
 		for range 10 {
-			go q.Enter(ctx, "p", Waiter{}, open.Load)
+			go q.Enter(ctx, "p", Waiter{}, f.room)
 		}
 		synctest.Wait()
-		open.Store(true)
-		for want := 9; want > 5; want-- {
-			time.Sleep(pollRoomEvery)
-			synctest.Wait()
-			if n := q.Waiting("p"); n != want {
-				t.Errorf("%d wait, want %d", n, want)
+		f.free.Store(2)
+		for want := 8; want > 2; want -= 2 {
+			for range settleTime / pollRoomEvery {
+				time.Sleep(pollRoomEvery)
+				synctest.Wait()
+				if n := q.Waiting("p"); n != want {
+					t.Errorf("%d wait, want %d", n, want)
+				}
 			}
 		}
 		cancel()
@@ -149,7 +151,7 @@ func TestRoomInTheNickOfTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := NewQueue(QueueConfig{}, nil)
 		looks := 0
-		waited, err := q.Enter(t.Context(), "p", Waiter{}, func() bool { looks++; return looks > 1 })
+		waited, err := q.Enter(t.Context(), "p", Waiter{}, func() int { looks++; return min(looks-1, 1) })
 		if err != nil || waited > time.Microsecond {
 			t.Errorf("waited %v, %v", waited, err)
 		}
@@ -174,7 +176,7 @@ func TestOtherPoolsDoNotWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := NewQueue(QueueConfig{}, nil)
 		g := enter(t, q, new(floor), Waiter{})
-		if waited, err := q.Enter(t.Context(), "other", Waiter{}, func() bool { return true }); waited != 0 || err != nil {
+		if waited, err := q.Enter(t.Context(), "other", Waiter{}, func() int { return 1 }); waited != 0 || err != nil {
 			t.Errorf("waited %v, %v", waited, err)
 		}
 		g.cancel()

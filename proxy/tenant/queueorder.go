@@ -9,9 +9,8 @@ const (
 	classes = lowestClass + 1
 	// maxGiveWay is how many a request may make lose their place.
 	maxGiveWay = 8
-	// settleTime is how long one that was let in has to be booked before the next
-	// tick lets in another.
-	settleTime = pollRoomEvery / 2
+	// settleTime is how long one that was let in counts as about to be booked.
+	settleTime = 100 * time.Millisecond
 )
 
 // entry is one request that waits.
@@ -26,9 +25,15 @@ type entry struct {
 	flow       *flow
 	prev, next *entry
 
-	// The shell's; the order does not look at them.
-	room func() bool
-	done chan error
+	// The shell's; the order does not look at them. Who waits here is known by its id,
+	// and is called where it waits for its turn at this node; there it is the waiter.
+	// Others are known by their node and their id there.
+	room   Room
+	done   chan error
+	id     uint64
+	node   string
+	called *entry
+	waiter *entry
 }
 
 // order decides who is next and who gives way: a state machine without a clock. It is
@@ -53,9 +58,9 @@ type line struct {
 	class   [classes]turns
 	waiting int
 	ages    time.Time // nobody moves to class 0 before
-	// entering is how many were let in and aren't booked yet, entered when the last was.
-	entering int
-	entered  time.Time
+	// coming is how many were let in and aren't booked yet, came when the last was.
+	coming int
+	came   time.Time
 }
 
 func newOrder(maxWaiting int, maxBytes int64, aging time.Duration) *order {
@@ -65,14 +70,22 @@ func newOrder(maxWaiting int, maxBytes int64, aging time.Duration) *order {
 	}
 }
 
-// add lets e wait. Where there is no place it returns who gives way, or false where
-// that is e itself; then nothing has changed.
-func (o *order) add(e *entry, now time.Time) (out []*entry, ok bool) {
+// inLine is how many wait for the pool.
+func (o *order) inLine(pool string) int {
+	if l := o.lines[pool]; l != nil {
+		return l.waiting
+	}
+	return 0
+}
+
+// add lets e wait, which does so since e.since. Where there is no place it returns who
+// gives way, or false where that is e itself; then nothing has changed.
+func (o *order) add(e *entry) (out []*entry, ok bool) {
 	if e.Bytes > o.maxBytes {
 		return nil, false
 	}
 	o.seq++
-	e.seq, e.since = o.seq, now
+	e.seq = o.seq
 	o.insert(e)
 	for o.waiting > o.maxWaiting || o.bytes > o.maxBytes {
 		v := o.least()
@@ -150,8 +163,8 @@ func (o *order) take(e *entry, now time.Time) bool {
 	}
 	e.turns.charge(e)
 	l := o.lines[e.pool]
-	l.entering++
-	l.entered = now
+	l.coming++
+	l.came = now
 	o.remove(e)
 	return true
 }
@@ -190,17 +203,22 @@ func (o *order) expire(now time.Time) (late []*entry) {
 	return late
 }
 
-// held is whether the pool's room is not to be asked: it can't yet show who was let
-// in last.
-func (o *order) held(pool string, now time.Time) bool {
+// entering is how many were let in that the pool's room can't be trusted to show yet.
+func (o *order) entering(pool string, now time.Time) int {
 	l := o.lines[pool]
-	return l != nil && l.entering > 0 && now.Sub(l.entered) < settleTime
+	if l == nil {
+		return 0
+	}
+	if now.Sub(l.came) >= settleTime {
+		l.coming = 0 // nobody will say that they are booked
+	}
+	return l.coming
 }
 
 // booked is told of one that was let in and now shows in the pool's room.
 func (o *order) booked(pool string) {
-	if l := o.lines[pool]; l != nil && l.entering > 0 {
-		l.entering--
+	if l := o.lines[pool]; l != nil && l.coming > 0 {
+		l.coming--
 	}
 }
 

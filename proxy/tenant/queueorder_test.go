@@ -18,6 +18,12 @@ func newEntry(tenant, pool string, class int, weight float64) *entry {
 	return &entry{Waiter: Waiter{Tenant: tenant, Class: class, Weight: weight, Bytes: 1, Deadline: start.Add(time.Hour)}, pool: pool}
 }
 
+// arrive adds who waits from now on.
+func (o *order) arrive(e *entry, now time.Time) (out []*entry, ok bool) {
+	e.since = now
+	return o.add(e)
+}
+
 // audit counts again what the order counts.
 func (o *order) audit() error {
 	waiting, bytes := 0, int64(0)
@@ -89,7 +95,7 @@ func (s *scene) arrive(t *rapid.T) {
 	e.Bytes = rapid.SampledFrom([]int64{0, 1, 40, 101}).Draw(t, "bytes")
 	e.Deadline = s.now.Add(time.Duration(rapid.IntRange(1, 100).Draw(t, "patience")) * time.Second)
 	before := fmt.Sprint(s.o.waiting, s.o.bytes, s.o.byClass)
-	out, ok := s.o.add(e, s.now)
+	out, ok := s.o.arrive(e, s.now)
 	if !ok {
 		if after := fmt.Sprint(s.o.waiting, s.o.bytes, s.o.byClass); len(out) > 0 || after != before {
 			t.Fatalf("refused, yet %v became %v", before, after)
@@ -185,7 +191,7 @@ func TestTurnsAreSharedByWeight(t *testing.T) {
 		o := newOrder(mostWaiting, math.MaxInt64, time.Hour)
 		weights := rapid.SliceOfN(rapid.Float64Range(0.1, 10), 2, 6).Draw(t, "weights")
 		class := rapid.IntRange(0, 9).Draw(t, "class")
-		arrive := func(i int) { o.add(newEntry(fmt.Sprint(i), "p", class, weights[i]), start) }
+		arrive := func(i int) { o.arrive(newEntry(fmt.Sprint(i), "p", class, weights[i]), start) }
 		for i := range weights {
 			arrive(i)
 			arrive(i)
@@ -224,12 +230,12 @@ func TestNoClassStarvesAnother(t *testing.T) {
 		o := newOrder(mostWaiting, math.MaxInt64, 15*time.Second)
 		tenants := rapid.IntRange(1, 8).Draw(t, "tenants")
 		poor := newEntry("poor", "p", rapid.IntRange(1, 9).Draw(t, "class"), 1)
-		o.add(poor, start)
+		o.arrive(poor, start)
 		rounds := 0
 		for i := 0; ; i++ {
 			now := start.Add(time.Duration(i) * 100 * time.Millisecond)
 			for range 2 { // twice what can be served
-				o.add(newEntry(fmt.Sprint(rapid.IntRange(1, tenants).Draw(t, "who")), "p", 0, 1), now)
+				o.arrive(newEntry(fmt.Sprint(rapid.IntRange(1, tenants).Draw(t, "who")), "p", 0, 1), now)
 			}
 			e := o.first("p", now)
 			o.take(e, now)
@@ -256,7 +262,7 @@ func TestNoTenantStarvesBehindAFlood(t *testing.T) {
 		o := newOrder(mostWaiting, math.MaxInt64, time.Hour)
 		floods := rapid.IntRange(1, 10).Draw(t, "floods")
 		for i := range floods * rapid.IntRange(1, 50).Draw(t, "each") {
-			o.add(newEntry(fmt.Sprint(i%floods), "p", 5, 1), start)
+			o.arrive(newEntry(fmt.Sprint(i%floods), "p", 5, 1), start)
 		}
 		for range rapid.IntRange(0, 20).Draw(t, "before") {
 			if e := o.first("p", start); e != nil {
@@ -264,7 +270,7 @@ func TestNoTenantStarvesBehindAFlood(t *testing.T) {
 			}
 		}
 		quiet := newEntry("quiet", "p", 5, 1)
-		o.add(quiet, start)
+		o.arrive(quiet, start)
 		for turns := 1; ; turns++ {
 			e := o.first("p", start)
 			o.take(e, start)
@@ -290,7 +296,7 @@ func TestFloodShedsItself(t *testing.T) {
 			if quiet < room/2-1 && rapid.IntRange(0, 9).Draw(t, "quiet") == 0 {
 				who = fmt.Sprint("quiet ", quiet%3)
 			}
-			out, ok := o.add(newEntry(who, rapid.SampledFrom([]string{"p", "q"}).Draw(t, "pool"), 5, 1), start)
+			out, ok := o.arrive(newEntry(who, rapid.SampledFrom([]string{"p", "q"}).Draw(t, "pool"), 5, 1), start)
 			for _, v := range out {
 				if v.Tenant != "flood" {
 					t.Fatalf("%s gave way to %s", v.Tenant, who)
@@ -310,16 +316,16 @@ func TestWorstClassGivesWayFirstAndItsNewest(t *testing.T) {
 	o := newOrder(3, math.MaxInt64, time.Hour)
 	old, young, better := newEntry("a", "p", 9, 1), newEntry("a", "q", 9, 1), newEntry("b", "p", 3, 1)
 	for _, e := range []*entry{old, young, better} {
-		if _, ok := o.add(e, start); !ok {
+		if _, ok := o.arrive(e, start); !ok {
 			t.Fatal("no place")
 		}
 	}
 	for _, want := range []*entry{young, old} {
-		if out, ok := o.add(newEntry("c", "p", 2, 1), start); !ok || len(out) != 1 || out[0] != want {
+		if out, ok := o.arrive(newEntry("c", "p", 2, 1), start); !ok || len(out) != 1 || out[0] != want {
 			t.Fatalf("got %v, %v", out, ok)
 		}
 	}
-	if out, ok := o.add(newEntry("d", "p", 4, 1), start); ok || out != nil {
+	if out, ok := o.arrive(newEntry("d", "p", 4, 1), start); ok || out != nil {
 		t.Errorf("class 4 took a place among 2, 2 and 3: %v", out)
 	}
 }
@@ -328,15 +334,15 @@ func TestWorstClassGivesWayFirstAndItsNewest(t *testing.T) {
 func TestLargeBodyTakesFewPlaces(t *testing.T) {
 	o := newOrder(100, 100, time.Hour)
 	for i := range 100 {
-		o.add(newEntry(fmt.Sprint(i), "p", 9, 1), start)
+		o.arrive(newEntry(fmt.Sprint(i), "p", 9, 1), start)
 	}
 	big := newEntry("big", "p", 0, 1)
 	big.Bytes = maxGiveWay + 1
-	if out, ok := o.add(big, start); ok || out != nil || o.waiting != 100 || o.audit() != nil {
+	if out, ok := o.arrive(big, start); ok || out != nil || o.waiting != 100 || o.audit() != nil {
 		t.Errorf("got %d, %v, %v", len(out), ok, o.audit())
 	}
 	big.Bytes = maxGiveWay
-	if out, ok := o.add(big, start); !ok || len(out) != maxGiveWay || o.audit() != nil {
+	if out, ok := o.arrive(big, start); !ok || len(out) != maxGiveWay || o.audit() != nil {
 		t.Errorf("got %d, %v, %v", len(out), ok, o.audit())
 	}
 }
@@ -344,11 +350,11 @@ func TestLargeBodyTakesFewPlaces(t *testing.T) {
 // Many tenants that come once leave no trace without end.
 func TestIdleTenantsAreForgotten(t *testing.T) {
 	o := newOrder(10, math.MaxInt64, time.Hour)
-	o.add(newEntry("stays", "p", 5, 1000), start)
-	o.add(newEntry("stays", "p", 5, 1000), start)
+	o.arrive(newEntry("stays", "p", 5, 1000), start)
+	o.arrive(newEntry("stays", "p", 5, 1000), start)
 	for i := range 3 * maxIdle {
 		e := newEntry(fmt.Sprint(i), "p", 5, 0.01)
-		o.add(e, start)
+		o.arrive(e, start)
 		o.take(e, start)
 	}
 	if err := o.audit(); err != nil {
@@ -364,7 +370,7 @@ func TestAllWhoHaveAgedAreOfClassZero(t *testing.T) {
 		for range rapid.IntRange(50, 100).Draw(t, "arrivals") {
 			now = now.Add(rapid.SampledFrom([]time.Duration{0, 0, 0, 0, 0, 0, 0, 0, 5 * time.Second}).Draw(t, "step"))
 			who := fmt.Sprint(rapid.IntRange(1, 30).Draw(t, "who"))
-			o.add(newEntry(who, "p", 9, rapid.Float64Range(0.1, 10).Draw(t, "weight")), now)
+			o.arrive(newEntry(who, "p", 9, rapid.Float64Range(0.1, 10).Draw(t, "weight")), now)
 			if rapid.IntRange(0, 2).Draw(t, "serve") == 0 {
 				o.take(o.first("p", now), now)
 			}
