@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"strconv"
 	"sync"
@@ -60,7 +61,7 @@ func (b *backend) answer(w http.ResponseWriter, r *http.Request, stream bool, us
 	if stream {
 		return b.stream(w, r, usage)
 	}
-	if !pause(r.Context(), b.cfg.Delay) {
+	if !pause(r.Context(), b.cfg.delay()) {
 		return false
 	}
 	h := w.Header()
@@ -78,7 +79,7 @@ func (b *backend) stream(w http.ResponseWriter, r *http.Request, usage []byte) b
 	if b.cfg.Delay > 0 {
 		_ = flusher.Flush()
 	}
-	if !pause(r.Context(), b.cfg.Delay) {
+	if !pause(r.Context(), b.cfg.delay()) {
 		return false
 	}
 	for range b.cfg.Chunks - 1 {
@@ -91,6 +92,14 @@ func (b *backend) stream(w http.ResponseWriter, r *http.Request, usage []byte) b
 	}
 	_, err := w.Write(append(append(append(make([]byte, 0, 512), b.answers.last...), usage...), "}\n\ndata: [DONE]\n\n"...))
 	return err == nil
+}
+
+// delay draws how long an answer takes to begin.
+func (c *Config) delay() time.Duration {
+	if c.Spread == 0 {
+		return c.Delay
+	}
+	return c.Delay - c.Spread + rand.N(2*c.Spread)
 }
 
 // pause waits, and returns false when the client left meanwhile.
@@ -119,7 +128,7 @@ func (b *backend) embed(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	b.requests.Add(1)
-	if !pause(r.Context(), b.cfg.Delay) {
+	if !pause(r.Context(), b.cfg.delay()) {
 		b.cancelled.Add(1)
 		return
 	}

@@ -24,8 +24,9 @@ type Config struct {
 	Backends int
 	// Model is the one model they serve.
 	Model string
-	// Delay is the time until an answer begins.
-	Delay time.Duration
+	// Delay is the time until an answer begins, more or less by up to Spread, since
+	// backends that all take the same time get into step.
+	Delay, Spread time.Duration
 	// Chunks is the number of content events of a stream, ChunkDelay the time
 	// between two of them; 0 sends them back to back.
 	Chunks     int
@@ -56,6 +57,9 @@ func (c Config) Validate() error {
 	}
 	if c.Delay < 0 || c.ChunkDelay < 0 {
 		faults = append(faults, fmt.Errorf("delay is %v and chunk delay %v, want neither below zero", c.Delay, c.ChunkDelay))
+	}
+	if c.Spread < 0 || c.Spread > c.Delay {
+		faults = append(faults, fmt.Errorf("spread is %v, want 0 to the delay, %v", c.Spread, c.Delay))
 	}
 	return errors.Join(faults...)
 }

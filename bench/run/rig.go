@@ -102,7 +102,7 @@ func newQuietRig(ctx context.Context, s *settings, cfg fake.Config) (*rig, error
 func (r *rig) startFakes(ctx context.Context, cfg fake.Config) error {
 	var err error
 	r.fakes, err = process.Start(ctx, process.Spec{Name: "fake", Dir: r.env.Dir, Args: []string{
-		r.env.Self, "fake", "-host", cfg.Host, "-backends", strconv.Itoa(cfg.Backends), "-model", cfg.Model, "-delay", cfg.Delay.String(),
+		r.env.Self, "fake", "-host", cfg.Host, "-backends", strconv.Itoa(cfg.Backends), "-model", cfg.Model, "-delay", cfg.Delay.String(), "-spread", cfg.Spread.String(),
 		"-chunks", strconv.Itoa(cfg.Chunks), "-chunk-delay", cfg.ChunkDelay.String(),
 	}})
 	if err != nil {

@@ -25,6 +25,7 @@ func runFake(ctx context.Context, args []string) error {
 	f.StringVar(&cfg.Model, "model", cfg.Model, "the model they serve")
 	f.DurationVar(&cfg.Delay, "delay", cfg.Delay, "time until an answer begins")
 	f.IntVar(&cfg.Chunks, "chunks", cfg.Chunks, "events of a stream")
+	f.DurationVar(&cfg.Spread, "spread", cfg.Spread, "by how much the delay varies at most")
 	f.DurationVar(&cfg.ChunkDelay, "chunk-delay", cfg.ChunkDelay, "time between two events")
 	if err := f.Parse(args); err != nil {
 		return err
