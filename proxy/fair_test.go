@@ -161,3 +161,39 @@ func TestWhoWaitsForOneBackendDoesNotKeepOthersWaiting(t *testing.T) {
 	close(let)
 	held.Wait()
 }
+
+func TestRoomOfPoolsThatOthersWaitFor(t *testing.T) {
+	most := 0
+	g := newRig(t, 2, with(func(c *Config) { c.MaxActive = most }))
+	if _, known := g.proxy.Room("m"); known {
+		t.Error("there is room to wait for where nobody waits")
+	}
+	most = 3
+	g = newRig(t, 2, with(func(c *Config) { c.MaxActive = most }))
+	inside, let := make(chan struct{}, 8), make(chan struct{})
+	for _, e := range g.engines {
+		e.answer(func(w http.ResponseWriter, r *http.Request) {
+			inside <- struct{}{}
+			<-let
+			chatAnswer(w, r)
+		})
+	}
+	id := g.engines[0].id
+	for _, c := range []struct {
+		pool  string
+		free  int
+		known bool
+	}{{"m", 6, true}, {"m" + pinned + id, 3, true}, {"m" + pinned + "nobody", 0, false}, {"unknown", 0, false}} {
+		if free, known := g.proxy.Room(c.pool); known != c.known || known && free != c.free {
+			t.Errorf("%q: %d, %t; want %d, %t", c.pool, free, known, c.free, c.known)
+		}
+	}
+	var one sync.WaitGroup
+	one.Go(func() { g.expect(200, "/v1/chat/completions", chat("first")) })
+	<-inside
+	if free, _ := g.proxy.Room("m"); free != 5 {
+		t.Errorf("%d are free beside one that is under way, want 5", free)
+	}
+	close(let)
+	one.Wait()
+}
