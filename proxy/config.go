@@ -56,8 +56,8 @@ type Config struct {
 	// AllowedOrigins are the origins whose pages may use the API from a browser, such
 	// as https://chat.example.com, or * for all. None: what backends say of it passes.
 	AllowedOrigins []string
-	// MaxSockets is how many WebSockets may be open. Each holds two connections and
-	// 64 KiB. Default 1024.
+	// MaxSockets is how many WebSockets may be open or on their way to be. Each holds
+	// two connections and 64 KiB. Default 1024.
 	MaxSockets int
 	// SocketIdle is how long a WebSocket may be quiet. Too short cuts people who think,
 	// too long keeps those whose network is gone. Default 10 min.
