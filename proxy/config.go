@@ -39,7 +39,8 @@ type Config struct {
 	// hold connections. Defaults 10 s and 5 min.
 	UploadIdle, UploadLimit time.Duration
 	// WriteIdle is how long a client may take none of the answer's bytes before
-	// its connection is cut. Default 60 s.
+	// its connection is cut, and the backend of a WebSocket none of the client's.
+	// Default 60 s.
 	WriteIdle time.Duration
 	// Attempts is how many backends a request may be tried on. Default 3.
 	Attempts int

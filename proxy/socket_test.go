@@ -6,11 +6,13 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"kvca/proxy/backend"
 	"kvca/router"
 )
 
@@ -336,6 +338,87 @@ func TestAWebSocketThatDoesNotOpenGivesItsPlaceBack(t *testing.T) {
 	}
 	conn.Close()
 	g.await("the place is back: its client has left", func() bool { return g.places() == 0 })
+}
+
+// What a client sends waits in the gateway while its backend takes none of it: one buffer
+// of it, and no longer than a client may keep an answer waiting.
+func TestABackendThatReadsNothingOfAWebSocketIsCut(t *testing.T) {
+	const most = 256 << 20 // far more than the buffers of all connections on the way
+	for _, c := range []struct {
+		name                 string
+		tls, talks, abandons bool
+	}{
+		{name: "its client goes on"},
+		{name: "its client leaves", abandons: true},
+		{name: "it talks itself", talks: true},
+		{name: "over TLS", tls: true},
+		{name: "over TLS, its client leaves", tls: true, abandons: true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			g := newRig(t, 0, with(func(c *Config) { c.WriteIdle, c.SocketIdle = 200*time.Millisecond, time.Hour }))
+			over := make(chan struct{})
+			defer close(over)
+			g.addSilent(c.tls, c.talks, over)
+			conn, _, resp := g.dial("/v1/realtime", "", "")
+			if resp.StatusCode != 101 {
+				t.Fatal(resp.StatusCode)
+			}
+			sent, chunk := 0, make([]byte, 64<<10)
+			for sent < most {
+				if c.abandons {
+					conn.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
+				}
+				n, err := conn.Write(chunk)
+				if sent += n; err != nil {
+					break
+				}
+			}
+			if c.abandons {
+				conn.Close()
+			}
+			if sent >= most {
+				t.Errorf("%d bytes were taken that nobody reads", sent)
+			}
+			g.await("the gateway is rid of it", func() bool { return g.proxy.InFlight() == 0 && g.places() == 0 })
+		})
+	}
+}
+
+// addSilent adds an engine that accepts WebSockets and reads nothing of them until over
+// is closed.
+func (g *rig) addSilent(overTLS, talks bool, over <-chan struct{}) {
+	e := &testEngine{id: "e0", model: "m"}
+	e.answer(func(w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			panic(err)
+		}
+		defer conn.Close()
+		io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+		tick := time.NewTicker(10 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-over:
+				return
+			case <-tick.C:
+				if talks {
+					io.WriteString(conn, ".")
+				}
+			}
+		}
+	})
+	if e.Server = httptest.NewUnstartedServer(e); overTLS {
+		e.StartTLS()
+	} else {
+		e.Start()
+	}
+	g.Cleanup(e.Close)
+	if err := g.pool.Add(backend.Config{ID: e.id, URL: e.URL, InsecureSkipVerify: overTLS}); err != nil {
+		g.Fatal(err)
+	}
+	g.engines = append(g.engines, e)
+	g.waitReady()
 }
 
 func TestWhatIsNoWebSocketIsToldSo(t *testing.T) {
