@@ -88,6 +88,7 @@ func TestAWebSocketPassesAndIsCountedForItsLife(t *testing.T) {
 		resp.Header.Get("X-Request-Id") == "" || !strings.EqualFold(resp.Header.Get("Upgrade"), "websocket") {
 		t.Fatalf("answer %d %v", resp.StatusCode, resp.Header)
 	}
+	g.await("the engine has told", func() bool { return seen.Load() != nil }) // it answers first
 	got := seen.Load()
 	if got.RequestURI != "/v1/realtime?a=%2F&model=m&b=" || got.Header.Get("Origin") != "https://app.example" || !strings.Contains(got.Header.Get("Sec-WebSocket-Protocol"), "openai-insecure-api-key.k") {
 		t.Errorf("the engine was asked for %s with %v", got.RequestURI, got.Header)
