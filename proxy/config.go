@@ -39,7 +39,8 @@ type Config struct {
 	// hold connections. Defaults 10 s and 5 min.
 	UploadIdle, UploadLimit time.Duration
 	// WriteIdle is how long a client may take none of the answer's bytes before
-	// its connection is cut. Default 60 s.
+	// its connection is cut, and the backend of a WebSocket none of the client's.
+	// Default 60 s.
 	WriteIdle time.Duration
 	// Attempts is how many backends a request may be tried on. Default 3.
 	Attempts int
@@ -56,8 +57,8 @@ type Config struct {
 	// AllowedOrigins are the origins whose pages may use the API from a browser, such
 	// as https://chat.example.com, or * for all. None: what backends say of it passes.
 	AllowedOrigins []string
-	// MaxSockets is how many WebSockets may be open. Each holds two connections and
-	// 64 KiB. Default 1024.
+	// MaxSockets is how many WebSockets may be open or on their way to be. Each holds
+	// two connections and 64 KiB. Default 1024.
 	MaxSockets int
 	// SocketIdle is how long a WebSocket may be quiet. Too short cuts people who think,
 	// too long keeps those whose network is gone. Default 10 min.

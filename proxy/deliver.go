@@ -42,6 +42,7 @@ func (x *exchange) deliver(resp *http.Response, attempt int) (moved bool, err er
 		x.report(backend.NoFailure)
 	}
 	x.lighten(resp)
+	x.givePlace() // a refusal may be long, and is no WebSocket
 	x.start(resp)
 	return false, x.copy(a, *buf, n, err)
 }

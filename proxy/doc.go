@@ -47,7 +47,8 @@
 //   - what is kept of an answer while it passes: a line of 256 KiB, the last 16 KiB;
 //   - each write to a client: WriteIdle;
 //   - attempts: Config.Attempts, and retries a fifth of the traffic;
-//   - sockets: MaxSockets; quiet for SocketIdle at most;
+//   - sockets: MaxSockets, those that are being opened among them; quiet for SocketIdle
+//     at most; a side that takes nothing of what the other sends: WriteIdle;
 //   - pins of responses: a bounded cache; questions after one that nobody here knows:
 //     16 at a time, 3 s, 32 searches, see keeper.go;
 //   - who waits for a turn: the tenants' queue.

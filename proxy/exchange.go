@@ -45,6 +45,7 @@ type exchange struct {
 	tenant *tenant.Tenant // whose key it had, nil where there are no tenants
 	permit tenant.Permit  // of the tenant's limits
 
+	place    bool        // among the WebSockets, of one that is open or to be opened
 	admitted bool        // the permit is there, which may be one without limits
 	trusted  bool        // it may steer engines and set its own priority
 	span     record.Span // nil without traces
@@ -179,6 +180,7 @@ func (x *exchange) end() {
 		x.ticket.Close()
 	}
 	x.freed()
+	x.givePlace()
 	x.permit.Close()
 	if fault != nil {
 		x.panicked(fault)

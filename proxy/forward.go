@@ -49,6 +49,9 @@ func (x *exchange) forward() error {
 	x.want.Detail = x.cfg.Logger.Enabled(x.r.Context(), slog.LevelDebug) || x.cfg.WantsDetail != nil && x.cfg.WantsDetail()
 	ctx, cancel := context.WithCancel(x.r.Context())
 	defer cancel()
+	if err := x.takePlace(); err != nil {
+		return err
+	}
 	if err := x.turn(ctx); err != nil {
 		return err
 	}

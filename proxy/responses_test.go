@@ -12,7 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"kvca/proxy/tenant"
 	"kvca/router"
+	"kvca/state/quota"
 )
 
 // keepers makes each engine keep what it makes: resp_<engine>, and nothing else.
@@ -134,6 +136,61 @@ func TestADrainedBackendStillAnswersForWhatItKeeps(t *testing.T) {
 		read(t, resp)
 	}
 	g.expect(200, "/v1/responses/resp_"+at+"/cancel", "")
+}
+
+// A search asks every backend: who may not send a request may not have one begun either.
+func TestWhoIsRefusedHasNoBackendSearched(t *testing.T) {
+	p := newPurse()
+	g := newRig(t, 4, with(func(c *Config) {
+		c.Tenants = people{"a": {Name: "a", Models: []string{"m"}, Limits: tenant.Limits{Concurrent: 1}}, "other": {Name: "other", Models: []string{"none"}}}
+		c.Limiter = tenant.NewLimiter(p, nil)
+	}))
+	g.keepers()
+	ask := func(method, path, body, key string) (int, string) {
+		req, err := http.NewRequest(method, g.client.URL+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Authorization", "Bearer "+key)
+		resp, err := g.client.Client().Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return resp.StatusCode, codeOf(t, read(t, resp))
+	}
+	asked := func() (n int64) {
+		for _, e := range g.engines {
+			n += e.served.Load()
+		}
+		return n
+	}
+	const followUp = `{"model":"m","input":"more","previous_response_id":"resp_unknown"}`
+	over := p.Acquire(t.Context(), "a", quota.Limit{}, 0) // the one request that the tenant may have under way
+	p.most["a"] = 1
+	for _, c := range []struct {
+		key, method, path, body string
+		status                  int
+		code                    string
+	}{
+		{"a", http.MethodPost, "/v1/responses", followUp, 429, "rate_limit_exceeded"},
+		{"a", http.MethodGet, "/v1/responses/resp_unknown", "", 429, "rate_limit_exceeded"},
+		{"a", http.MethodPost, "/v1/responses/resp_unknown/cancel", "", 429, "rate_limit_exceeded"},
+		{"none", http.MethodPost, "/v1/responses", followUp, 401, "invalid_api_key"},
+		{"none", http.MethodGet, "/v1/responses/resp_unknown", "", 401, "invalid_api_key"},
+		{"other", http.MethodPost, "/v1/responses", followUp, 403, "model_not_allowed"},
+	} {
+		if status, code := ask(c.method, c.path, c.body, c.key); status != c.status || code != c.code {
+			t.Errorf("%s %s with the key %s: %d %s, want %d %s", c.method, c.path, c.key, status, code, c.status, c.code)
+		}
+	}
+	if n := asked(); !over.OK || n != 0 {
+		t.Errorf("backends were asked %d times for who was refused", n)
+	}
+	p.Release("a")
+	g.expect(200, "/v1/responses", followUp, "Authorization", "Bearer a")
+	if n := asked(); n != int64(len(g.engines))+1 {
+		t.Errorf("%d questions for who was not refused: want one to each backend, and the request", n)
+	}
 }
 
 // A client that lost its stream asks for the rest of it by the id that it has seen.

@@ -136,10 +136,31 @@ type socket struct {
 	timer   *time.Timer
 }
 
+// takePlace takes the request's place among the WebSockets before it waits for its turn
+// and before a backend is asked: those that are opened at the same time are within the
+// bound too, and none waits for what it can't have.
+func (x *exchange) takePlace() error {
+	if !x.endpoint.socket {
+		return nil
+	}
+	if x.place = x.p.sockets.take(x.cfg.MaxSockets); !x.place {
+		return unavailable("gateway_busy", "The gateway has as many WebSockets open as it may. Try again shortly.")
+	}
+	return nil
+}
+
+// givePlace gives it back, once there is no WebSocket, or none any more.
+func (x *exchange) givePlace() {
+	if x.place {
+		x.place = false
+		x.p.sockets.give()
+	}
+}
+
 // sockets are those that are open.
 type sockets struct {
 	mu    sync.Mutex
-	taken int // places, of open ones and of those that are about to be
+	taken int // places, of open ones and of those that are being opened
 	open  map[*socket]struct{}
 	over  bool // no more are opened
 }
@@ -201,10 +222,6 @@ func (x *exchange) tunnel(resp *http.Response) error {
 		return x.upstreamError(&backend.Error{Backend: x.ticket.Backend.ID, Failure: backend.BrokenConnection, Err: errors.New("it switched to a protocol that nobody asked for")})
 	}
 	defer end.Close()
-	if !x.p.sockets.take(x.cfg.MaxSockets) {
-		return unavailable("gateway_busy", "The gateway has as many WebSockets open as it may. Try again shortly.")
-	}
-	defer x.p.sockets.give()
 	x.p.metrics.sockets.Inc()
 	defer x.p.metrics.sockets.Dec()
 	x.ticket.Begin()

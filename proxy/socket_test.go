@@ -6,11 +6,13 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"kvca/proxy/backend"
 	"kvca/router"
 )
 
@@ -22,6 +24,18 @@ func frame(text string) string { return "\x81" + string(rune(len(text))) + text 
 // dial asks the gateway for a WebSocket. What is sent before the answer is in early.
 func (g *rig) dial(target, header, early string) (*net.TCPConn, *bufio.Reader, *http.Response) {
 	g.Helper()
+	conn := g.knock(target, header, early)
+	r := bufio.NewReader(conn)
+	resp, err := http.ReadResponse(r, nil)
+	if err != nil {
+		g.Fatal(err)
+	}
+	return conn, r, resp
+}
+
+// knock asks and does not wait for the answer.
+func (g *rig) knock(target, header, early string) *net.TCPConn {
+	g.Helper()
 	conn, err := net.Dial("tcp", g.client.Listener.Addr().String())
 	if err != nil {
 		g.Fatal(err)
@@ -29,12 +43,15 @@ func (g *rig) dial(target, header, early string) (*net.TCPConn, *bufio.Reader, *
 	g.Cleanup(func() { conn.Close() })
 	conn.SetDeadline(time.Now().Add(20 * time.Second)) // a test that hangs
 	fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: x\r\n%s%s\r\n%s", target, handshake, header, early)
-	r := bufio.NewReader(conn)
-	resp, err := http.ReadResponse(r, nil)
-	if err != nil {
-		g.Fatal(err)
-	}
-	return conn.(*net.TCPConn), r, resp
+	return conn.(*net.TCPConn)
+}
+
+// places are those that are taken among the WebSockets.
+func (g *rig) places() int {
+	s := &g.proxy.sockets
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.taken
 }
 
 // accepted is one WebSocket as an engine sees it.
@@ -71,6 +88,7 @@ func TestAWebSocketPassesAndIsCountedForItsLife(t *testing.T) {
 		resp.Header.Get("X-Request-Id") == "" || !strings.EqualFold(resp.Header.Get("Upgrade"), "websocket") {
 		t.Fatalf("answer %d %v", resp.StatusCode, resp.Header)
 	}
+	g.await("the engine has told", func() bool { return seen.Load() != nil }) // it answers first
 	got := seen.Load()
 	if got.RequestURI != "/v1/realtime?a=%2F&model=m&b=" || got.Header.Get("Origin") != "https://app.example" || !strings.Contains(got.Header.Get("Sec-WebSocket-Protocol"), "openai-insecure-api-key.k") {
 		t.Errorf("the engine was asked for %s with %v", got.RequestURI, got.Header)
@@ -219,6 +237,189 @@ func TestWebSocketsHaveABound(t *testing.T) {
 	if _, _, resp = g.dial("/v1/realtime", "", ""); resp.StatusCode != 101 {
 		t.Errorf("with room again: %d", resp.StatusCode)
 	}
+}
+
+// Opening one takes as long as the backend likes: those on their way count as well.
+func TestWebSocketsThatAreBeingOpenedAreWithinTheBound(t *testing.T) {
+	const most, clients = 3, 20
+	g := newRig(t, 2, func(c *Config, _ *router.Config, _ *poolConfig) { c.MaxSockets = most })
+	accept := make(chan struct{})
+	for _, e := range g.engines {
+		open := socketEngine(echo)
+		e.answer(func(w http.ResponseWriter, r *http.Request) {
+			select {
+			case <-accept:
+				open(w, r)
+			case <-r.Context().Done():
+			}
+		})
+	}
+	answers := make(chan *http.Response, clients)
+	for range clients {
+		conn := g.knock("/v1/realtime", "", "")
+		go func() {
+			resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+			if err != nil {
+				t.Error(err)
+			}
+			answers <- resp
+		}()
+	}
+	g.await("the others are refused", func() bool { return len(answers) >= clients-most })
+	if n := g.engines[0].served.Load() + g.engines[1].served.Load(); n > most || g.places() != most {
+		t.Errorf("backends were asked for %d, %d places are taken: want at most %d", n, g.places(), most)
+	}
+	close(accept)
+	got := make(map[int]int)
+	for range clients {
+		resp := <-answers
+		if resp == nil {
+			t.FailNow()
+		}
+		if got[resp.StatusCode]++; resp.StatusCode != 101 {
+			if code := codeOf(t, read(t, resp)); code != "gateway_busy" || resp.Header.Get("Retry-After") == "" {
+				t.Errorf("refused by %s, %v", code, resp.Header)
+			}
+		}
+	}
+	if got[101] != most || got[503] != clients-most {
+		t.Errorf("answers by status: %v", got)
+	}
+}
+
+func TestAWebSocketThatDoesNotOpenGivesItsPlaceBack(t *testing.T) {
+	g := newRig(t, 2, func(c *Config, _ *router.Config, _ *poolConfig) { c.MaxSockets = 1 })
+	over := make(chan struct{})
+	defer close(over)
+	for _, c := range []struct {
+		name   string
+		answer http.HandlerFunc
+		status int
+	}{
+		{"refused", status(403), 403},
+		{"refused by all", status(503), 503},
+		{"cut off", hangUp, 502},
+		{"another protocol", func(w http.ResponseWriter, _ *http.Request) {
+			conn, _, _ := w.(http.Hijacker).Hijack()
+			io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n")
+			conn.Close()
+		}, 502},
+		{"a refusal without end", func(w http.ResponseWriter, r *http.Request) { // it is told, and is no WebSocket
+			w.WriteHeader(http.StatusForbidden)
+			http.NewResponseController(w).Flush()
+			io.WriteString(w, "no, and that is why: ")
+			http.NewResponseController(w).Flush()
+			select {
+			case <-over:
+			case <-r.Context().Done():
+			}
+		}, 403},
+	} {
+		for _, e := range g.engines {
+			e.answer(c.answer)
+		}
+		if conn, _, resp := g.dial("/v1/realtime", "", ""); resp.StatusCode != c.status {
+			t.Errorf("%s: %d, want %d", c.name, resp.StatusCode, c.status)
+		} else {
+			g.await("the place is back: "+c.name, func() bool { return g.places() == 0 })
+			conn.Close()
+		}
+	}
+	reached := make(chan struct{})
+	for _, e := range g.engines {
+		e.answer(func(_ http.ResponseWriter, r *http.Request) {
+			reached <- struct{}{}
+			<-r.Context().Done()
+		})
+	}
+	conn := g.knock("/v1/realtime", "", "")
+	<-reached
+	if n := g.places(); n != 1 {
+		t.Errorf("%d places are taken while one is opened", n)
+	}
+	conn.Close()
+	g.await("the place is back: its client has left", func() bool { return g.places() == 0 })
+}
+
+// What a client sends waits in the gateway while its backend takes none of it: one buffer
+// of it, and no longer than a client may keep an answer waiting.
+func TestABackendThatReadsNothingOfAWebSocketIsCut(t *testing.T) {
+	const most = 256 << 20 // far more than the buffers of all connections on the way
+	for _, c := range []struct {
+		name                 string
+		tls, talks, abandons bool
+	}{
+		{name: "its client goes on"},
+		{name: "its client leaves", abandons: true},
+		{name: "it talks itself", talks: true},
+		{name: "over TLS", tls: true},
+		{name: "over TLS, its client leaves", tls: true, abandons: true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			g := newRig(t, 0, with(func(c *Config) { c.WriteIdle, c.SocketIdle = 200*time.Millisecond, time.Hour }))
+			over := make(chan struct{})
+			defer close(over)
+			g.addSilent(c.tls, c.talks, over)
+			conn, _, resp := g.dial("/v1/realtime", "", "")
+			if resp.StatusCode != 101 {
+				t.Fatal(resp.StatusCode)
+			}
+			sent, chunk := 0, make([]byte, 64<<10)
+			for sent < most {
+				if c.abandons {
+					conn.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
+				}
+				n, err := conn.Write(chunk)
+				if sent += n; err != nil {
+					break
+				}
+			}
+			if c.abandons {
+				conn.Close()
+			}
+			if sent >= most {
+				t.Errorf("%d bytes were taken that nobody reads", sent)
+			}
+			g.await("the gateway is rid of it", func() bool { return g.proxy.InFlight() == 0 && g.places() == 0 })
+		})
+	}
+}
+
+// addSilent adds an engine that accepts WebSockets and reads nothing of them until over
+// is closed.
+func (g *rig) addSilent(overTLS, talks bool, over <-chan struct{}) {
+	e := &testEngine{id: "e0", model: "m"}
+	e.answer(func(w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			panic(err)
+		}
+		defer conn.Close()
+		io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+		tick := time.NewTicker(10 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-over:
+				return
+			case <-tick.C:
+				if talks {
+					io.WriteString(conn, ".")
+				}
+			}
+		}
+	})
+	if e.Server = httptest.NewUnstartedServer(e); overTLS {
+		e.StartTLS()
+	} else {
+		e.Start()
+	}
+	g.Cleanup(e.Close)
+	if err := g.pool.Add(backend.Config{ID: e.id, URL: e.URL, InsecureSkipVerify: overTLS}); err != nil {
+		g.Fatal(err)
+	}
+	g.engines = append(g.engines, e)
+	g.waitReady()
 }
 
 func TestWhatIsNoWebSocketIsToldSo(t *testing.T) {

@@ -197,7 +197,7 @@ func requestOptions() []*option {
 			set: durationBetween(func(s *settings) *time.Duration { return &s.proxy.WriteIdle }, time.Millisecond, day),
 		},
 		{
-			name: "max-websockets", value: "N", def: "1024", live: true, usage: "bound on the WebSockets that are open at this node",
+			name: "max-websockets", value: "N", def: "1024", live: true, usage: "bound on the WebSockets that are open at this node or being opened",
 			set: number(readCount, func(s *settings) *int { return &s.proxy.MaxSockets }, 1, 1<<20),
 		},
 		{

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"kvca/proxy/backend"
+	"kvca/proxy/tenant"
 )
 
 // configured is a node that runs by a file, and its log.
@@ -54,12 +55,7 @@ func runFile(t *testing.T, text string) *configured {
 	return c
 }
 
-func (c *configured) write(t *testing.T, text string) {
-	t.Helper()
-	if err := os.WriteFile(c.file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-}
+func (c *configured) write(t *testing.T, text string) { overwrite(t, c.file, text) }
 
 func (c *configured) backendIDs() []string {
 	var ids []string
@@ -143,6 +139,94 @@ func TestASignalReloads(t *testing.T) {
 	// The file that changed is noticed by itself, and one at fault is refused.
 	c.write(t, twoBackends+"policy: none\n")
 	c.logs(t, "reload: refused", "policy")
+}
+
+// A file with a fault must not take from clients what they have: what was read before
+// stays in force, and one line says which file it is and what is wrong with it.
+func TestASignalLeavesInForceWhatFaultyFilesHeld(t *testing.T) {
+	one, other := newSecured(t), newSecured(t)
+	tenants := func(key string) string {
+		return "tenants:\n- name: acme\n  keys: [\"" + key + "\"]\n"
+	}
+	newKey, newHash := tenant.NewKey()
+	oldKey, oldHash := tenant.NewKey()
+	keys := write(t, "keys.yaml", tenants(oldHash))
+	s := onItsOwn(t, map[string][]string{
+		"simulate": {"1"}, "simulate-speed": {"100"}, "tls-cert": {one.cert}, "tls-key": {one.key}, "keys-file": {keys},
+	})
+	s.again = func() (*settings, error) { return s, nil }
+	log := new(lockedBuffer)
+	n, err := newNode(s, newLogger(log, "text", slog.LevelInfo))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &configured{running: begun(t, n, one.http), log: log}
+	goodCert, otherCert := contentOf(t, one.cert), contentOf(t, other.cert)
+
+	for _, f := range []struct{ name, file, good, bad, fault string }{
+		{"a key in place of its hash", keys, tenants(oldHash), tenants(newKey), "keys.yaml:3: keys: is no hash"},
+		{"a limit that can't be", keys, tenants(oldHash), tenants(oldHash) + "  limits: {concurrent: -1}\n", "keys.yaml:4: limits"},
+		{"no certificate", one.cert, goodCert, "what is no certificate", "failed to find any PEM data in certificate"},
+		{"another key's certificate", one.cert, goodCert, otherCert, "private key does not match public key"},
+	} {
+		overwrite(t, f.file, f.bad)
+		var said []string
+		for line := range strings.Lines(c.hangUp(t)) {
+			if strings.Contains(line, "level=ERROR") {
+				said = append(said, line)
+			}
+		}
+		if len(said) != 1 || !strings.Contains(said[0], "stays in force") || !strings.Contains(said[0], f.file) || !strings.Contains(said[0], f.fault) {
+			t.Errorf("%s: want one line that names the file and has %q:\n%s", f.name, f.fault, strings.Join(said, ""))
+		}
+		one.http.CloseIdleConnections() // the next one sees the certificate that is in force
+		if status, text := one.ask(t, http.MethodPost, c.ClientURL()+"/v1/chat/completions", oldKey, aChat); status != http.StatusOK {
+			t.Errorf("%s: the old key has %d %s", f.name, status, text)
+		}
+		overwrite(t, f.file, f.good)
+	}
+
+	// What is good again comes into force.
+	overwrite(t, keys, tenants(newHash))
+	c.hangUp(t)
+	for key, want := range map[string]int{oldKey: http.StatusUnauthorized, newKey: http.StatusOK} {
+		if status, text := one.ask(t, http.MethodPost, c.ClientURL()+"/v1/chat/completions", key, aChat); status != want {
+			t.Errorf("after the keys were changed: %d %s, want %d", status, text, want)
+		}
+	}
+}
+
+// hangUp sends the process a SIGHUP and returns what the node logs until it is through
+// with it.
+func (c *configured) hangUp(t *testing.T) (said string) {
+	t.Helper()
+	before := len(c.log.String())
+	if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		if said = c.log.String()[before:]; strings.Contains(said, "reload: nothing has changed") {
+			return said
+		}
+	}
+	t.Fatalf("the signal was not followed:\n%s", c.log)
+	return ""
+}
+
+func contentOf(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func overwrite(t *testing.T, file, text string) {
+	t.Helper()
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // logs waits for a line of the log that holds all of the texts.

@@ -84,7 +84,7 @@ func NewTLS(cfg TLSConfig, log *slog.Logger) (*TLS, error) {
 	}
 	contents, err := t.files.now()
 	if err != nil {
-		return nil, fmt.Errorf("open certificate: %w", err)
+		return nil, openFault(err)
 	}
 	s, err := newSnapshot(cfg.MinVersion, contents)
 	if err != nil {
@@ -108,20 +108,25 @@ func (t *TLS) Config() *tls.Config {
 	}
 }
 
-// Reload reads the files now. After an error what was read before stays in force.
+// Reload reads the files now. After an error, which is the caller's to log, what was
+// read before stays in force.
 func (t *TLS) Reload() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	contents, err := t.files.now()
 	if err != nil {
-		err = fmt.Errorf("open certificate: %w", err)
+		err = openFault(err)
 	} else {
 		err = t.take(contents)
 	}
 	t.cfg.Metrics.reloaded(err)
-	t.fault = ""
+	if t.fault = ""; err != nil {
+		t.fault = err.Error()
+	}
 	return err
 }
+
+func openFault(err error) error { return fmt.Errorf("open certificate: %w", err) }
 
 // Run looks at the files every two seconds, and warns of a certificate that will
 // expire, until ctx ends.
@@ -143,7 +148,10 @@ func (t *TLS) look() {
 	defer t.mu.Unlock()
 	defer func() { t.warnOfExpiry(time.Now()) }()
 	contents, changed, err := t.files.changed()
-	if changed {
+	switch {
+	case err != nil:
+		err = openFault(err)
+	case changed:
 		err = t.take(contents)
 	}
 	switch {

@@ -183,6 +183,42 @@ kvca_tls_reload_total{result="ok"} 1
 	})
 }
 
+// Who asked for a reload logs what was wrong: the looks that follow do not say it again.
+func TestAFaultThatAReloadReturnedIsNotSaidOnceMore(t *testing.T) {
+	expired, expiredKey := issue(t, nil, -time.Minute)
+	other, _ := issue(t, nil, year)
+	for name, spoil := range map[string]func(pair){
+		"no certificate": func(p pair) { write(t, p.cert, []byte("no certificate")) },
+		"no file":        func(p pair) { os.Remove(p.cert) },
+		"an expired one": func(p pair) {
+			write(t, p.cert, expired)
+			write(t, p.key, expiredKey)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPair(t)
+			c, log, _ := open(t, p, year, nil)
+			spoil(p)
+			if err := c.Reload(); err == nil || !strings.Contains(err.Error(), p.cert) {
+				t.Errorf("the error %v does not name %s", err, p.cert)
+			}
+			for range 3 {
+				c.look()
+			}
+			if n := lines(log, "ERROR"); n != 0 {
+				t.Errorf("said %d times more:\n%s", n, log)
+			}
+			write(t, p.cert, other)
+			for range 3 {
+				c.look()
+			}
+			if n := lines(log, "ERROR"); n != 1 {
+				t.Errorf("another fault was said %d times:\n%s", n, log)
+			}
+		})
+	}
+}
+
 // A clock that is a little behind the issuer's must not keep a certificate out for ever.
 func TestACertificateThatBeginsLaterIsTakenThen(t *testing.T) {
 	p := newPair(t)
