@@ -148,17 +148,23 @@ func (f *facts) tellAll(p *peer) {
 	f.frames(func(b []byte) { p.send(link.Deltas, wire.Facts, b) })
 }
 
-func (f *facts) hear(r *wire.Reader) {
+// hear takes a peer's facts, and returns how many can't be.
+func (f *facts) hear(r *wire.Reader) (unread int) {
 	var list []member.Fact
 	for r.Rest() > 0 {
 		fact, err := member.ParseFact(r.Bytes())
-		if err == nil && !r.Bad() {
+		switch {
+		case r.Bad(): // the frame itself is
+		case err != nil:
+			unread++
+		default:
 			list = append(list, fact)
 		}
 	}
 	if len(list) > 0 {
 		f.c.members.Learn(list)
 	}
+	return unread
 }
 
 // drains are the backends that operators have drained or undrained somewhere.

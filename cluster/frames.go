@@ -169,10 +169,11 @@ func (c *Cluster) put(p *peer, m *mailbox, kind byte, body []byte) {
 	}
 }
 
-// malformed counts a frame that can't be read, and says so once a peer.
+// malformed counts a frame that can't be read, or has a part that can't, and says so once
+// a peer.
 func (c *Cluster) malformed(p *peer, kind byte) {
 	c.metrics.malformed.WithLabelValues("malformed").Inc()
 	if !p.complained.Swap(true) {
-		c.log.Warn("a peer's frame can't be read: it is skipped, as are others like it", "peer", p.name, "kind", kind)
+		c.log.Warn("a peer's frame can't be read, or a part of it: that is skipped, as are others like it", "peer", p.name, "kind", kind)
 	}
 }

@@ -3,9 +3,11 @@ package cluster
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -13,8 +15,10 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
+	"github.com/vmihailenco/msgpack/v5"
 
 	"kvca/cluster/link"
+	"kvca/cluster/member"
 	"kvca/cluster/wire"
 )
 
@@ -139,6 +143,71 @@ func TestAPeerThatSpeaksGarbageIsHarmless(t *testing.T) {
 			n.release(0)
 		}
 	})
+}
+
+// A backend that no node could have is not taken from a peer either; what else it says is.
+func TestBackendsOfPeersWithIDsThatAreNoneAreDropped(t *testing.T) {
+	inBubble(t, 26, func(w *world) {
+		log := &lines{}
+		w.log = slog.New(slog.NewTextHandler(log, nil))
+		w.start(1, 2, func(c *Config) { c.LearnBackends = true })
+		n := w.nodes[0]
+		hello := n.c.hello()
+		hello.Node, hello.Boot = "a-rogue", 99
+		r, end := w.intrude(n, hello)
+		defer end()
+		w.eventually("linked", 3*time.Second, func() string {
+			if len(r.to()) == 0 {
+				return "no link"
+			}
+			return ""
+		})
+		odd := []string{"*", "a b", "a/b", "gpu\u202e1", "a\x1b[2J", "", "..", strings.Repeat("x", 129)}
+		list := []Backend{{ID: "good", URL: "http://good:1"}}
+		var facts []byte
+		for _, id := range odd {
+			list = append(list, Backend{ID: id, URL: "http://odd:1"})
+			one := msgpackFact(t, byte(member.Fleet), id, 1, `{"id":`+strconv.Quote(id)+`,"url":"http://odd:1"}`)
+			facts = wire.AppendBytes(facts, one)
+		}
+		facts = wire.AppendBytes(facts, msgpackFact(t, byte(member.Drain), "b1", 1, ""))
+		roster, err := json.Marshal(rosterFrame{First: true, Last: true, Backends: list})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.to()[0].Send(link.Deltas, wire.Roster, roster)
+		r.to()[0].Send(link.Deltas, wire.Facts, facts)
+		w.have(t, "b0", "b1", "good")
+		w.eventually("what else it says is followed", 3*time.Second, func() string {
+			n.fleet.mu.Lock()
+			defer n.fleet.mu.Unlock()
+			if !n.fleet.drained["b1"] {
+				return "b1 is not drained"
+			}
+			return ""
+		})
+		time.Sleep(time.Second)
+		w.have(t, "b0", "b1", "good")
+		if got := valueOf(n.c.metrics.malformed.WithLabelValues("malformed")); got != 2 {
+			t.Errorf("%v frames are counted, want the roster and the facts", got)
+		}
+		if got := len(n.c.facts.changes()); got != 0 {
+			t.Errorf("%d changes of operators are kept that are none", got)
+		}
+		if said := log.count("can't be read"); said != 1 {
+			t.Errorf("said %d times, want once", said)
+		}
+	})
+}
+
+// msgpackFact is a fact as an older node, or none of ours, writes it.
+func msgpackFact(t *testing.T, kind byte, subject string, value uint64, text string) []byte {
+	t.Helper()
+	b, err := msgpack.Marshal([]any{kind, subject, uint64(1), value, "a-rogue", text})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
 }
 
 // What a peer claims stays within bounds and goes with it.

@@ -82,7 +82,9 @@ func (c *Cluster) apply(p *peer, m mail, run *wire.Run) {
 	case wire.PageEnd:
 		c.endPull(p, &r)
 	case wire.Facts:
-		c.facts.hear(&r)
+		if c.facts.hear(&r) > 0 {
+			c.malformed(p, m.kind)
+		}
 	case wire.Roster:
 		c.hearRoster(p, m.body)
 	}

@@ -52,7 +52,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		overflows:   counter("kvca_cluster_delta_overflows_total", "Times that a peer could not be told what was learned: it is dirty until it has compared."),
 		gaps:        counter("kvca_cluster_delta_gaps_total", "Gaps found in the deltas of peers."),
 		dropped:     counter("kvca_cluster_frames_dropped_total", "Frames of peers that were dropped since too much waited to be applied."),
-		malformed:   vec("kvca_cluster_malformed_total", "Frames of peers that could not be read, or are of unknown kind.", "reason"),
+		malformed:   vec("kvca_cluster_malformed_total", "Frames of peers that could not be read, wholly or in part, or are of unknown kind.", "reason"),
 		comparisons: counter("kvca_cluster_comparisons_total", "Comparisons of block maps begun with peers."),
 		repaired:    counter("kvca_cluster_repaired_locations_total", "Locations taken over from peers by comparison, a new node's snapshot included."),
 		divergence: f.NewGaugeVec(prometheus.GaugeOpts{

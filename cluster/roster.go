@@ -9,6 +9,7 @@ import (
 
 	"kvca/cluster/link"
 	"kvca/cluster/wire"
+	"kvca/state"
 )
 
 // rosterEvery is the least time between two rosters, so that a fleet that starts
@@ -96,7 +97,8 @@ func sameBackend(a, b Backend) bool {
 		a.Zone == b.Zone && a.Health == b.Health && a.Learned == b.Learned
 }
 
-// hearRoster takes a peer's list, or a further part of it.
+// hearRoster takes a peer's list, or a further part of it, but for backends that none
+// could have.
 func (c *Cluster) hearRoster(p *peer, body []byte) {
 	var f rosterFrame
 	if err := json.Unmarshal(body, &f); err != nil {
@@ -108,10 +110,17 @@ func (c *Cluster) hearRoster(p *peer, body []byte) {
 	if f.First {
 		p.gathering = nil
 	}
+	unfit := 0
 	for _, b := range f.Backends {
-		if len(p.gathering) < maxRoster && b.ID != "" && len(b.ID)+len(b.URL) <= maxRosterName {
+		switch {
+		case state.CheckBackendID(b.ID) != nil || len(b.ID)+len(b.URL) > maxRosterName:
+			unfit++
+		case len(p.gathering) < maxRoster:
 			p.gathering = append(p.gathering, b)
 		}
+	}
+	if unfit > 0 {
+		c.malformed(p, wire.Roster)
 	}
 	if f.Last {
 		p.roster, p.gathering, p.heard = p.gathering, nil, true

@@ -133,6 +133,19 @@ func TestBackendsAreAddedDrainedAndRemovedWhileItRuns(t *testing.T) {
 	}
 }
 
+func TestBackendsWithIDsThatAreNoneAreNotAdded(t *testing.T) {
+	g := newRig(t, 1)
+	for _, id := range []string{"*", "a b", "a/b", "gpu\\u202e1", "a\\n", strings.Repeat("x", 129)} {
+		code, text := g.adminDo("POST", "/backends", `{"id":"`+id+`","url":"http://127.0.0.1:9"}`)
+		if code != 400 || codeOf(t, text) != "invalid_backend" || !strings.Contains(text, "want 1 to 128 letters") {
+			t.Errorf("%s: %d %s", id, code, text)
+		}
+	}
+	if n := len(g.pool.All()); n != 1 {
+		t.Errorf("there are %d backends", n)
+	}
+}
+
 func TestHealthReadinessAndTheOtherPaths(t *testing.T) {
 	g := newRig(t, 1)
 	for path, want := range map[string]string{"/healthz": "ok", "/readyz": "ready", "/internal/kv-index": `"block_count": 0`, "/debug/pprof/goroutine?debug=1": "goroutine profile"} {

@@ -7,6 +7,8 @@ import (
 	"fmt"
 
 	"github.com/vmihailenco/msgpack/v5"
+
+	"kvca/state"
 )
 
 // FactKind says what a fact is about. Kinds that a node doesn't know it keeps and
@@ -24,6 +26,9 @@ const (
 	// does not say which of the gone ones did.
 	departure FactKind = 255
 )
+
+// ofBackend is whether the subject of such a fact is a backend.
+func (k FactKind) ofBackend() bool { return k == Generation || k == Drain || k == Fleet }
 
 // Fact is one small thing that every node should know. Of one Kind and Subject the
 // greatest (Version, Origin, Value, Text) wins.
@@ -68,6 +73,10 @@ func (f *Fact) sane() error {
 		return fmt.Errorf("%w: subject of %d bytes, origin of %d, at most %d fit", errFact, len(f.Subject), len(f.Origin), maxFactString)
 	case len(f.Text) > MaxFactText:
 		return fmt.Errorf("%w: text of %d bytes, at most %d fit", errFact, len(f.Text), MaxFactText)
+	case f.Kind.ofBackend():
+		if err := state.CheckBackendID(f.Subject); err != nil {
+			return fmt.Errorf("%w: backend %.160q: %w", errFact, f.Subject, err)
+		}
 	}
 	return nil
 }

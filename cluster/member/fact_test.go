@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"kvca/state"
 )
 
 func anyFact() *rapid.Generator[Fact] {
@@ -89,7 +91,7 @@ func TestFactsKeepTheirForm(t *testing.T) {
 	for _, f := range []Fact{
 		{Kind: Generation, Subject: "gpu-1", Version: 3, Value: 3, Origin: "a"},
 		{Kind: 200, Subject: strings.Repeat("s", maxFactString), Version: math.MaxUint64, Value: math.MaxUint64, Origin: strings.Repeat("o", maxFactString)},
-		{Kind: Digest, Subject: "x"},
+		{Kind: Digest, Subject: "a node of any name"},
 		{Kind: Fleet, Subject: "x", Text: strings.Repeat("t", MaxFactText)},
 	} {
 		b, err := AppendFact(nil, &f)
@@ -101,7 +103,14 @@ func TestFactsKeepTheirForm(t *testing.T) {
 			t.Fatalf("%+v came back as %+v, %v", f, got, err)
 		}
 	}
-	for _, f := range []Fact{{Subject: "no kind"}, {Kind: Drain}, {Kind: Drain, Subject: strings.Repeat("x", maxFactString+1)}} {
+	for _, f := range []Fact{
+		{Subject: "no kind"},
+		{Kind: Drain},
+		{Kind: 200, Subject: strings.Repeat("x", maxFactString+1)},
+		{Kind: Drain, Subject: "*"},
+		{Kind: Fleet, Subject: "gpu\u202e1"},
+		{Kind: Generation, Subject: strings.Repeat("x", state.MaxBackendID+1)},
+	} {
 		if _, err := AppendFact(nil, &f); err == nil {
 			t.Errorf("%+v has a wire form", f)
 		}
@@ -134,6 +143,8 @@ var hostile = [][]byte{
 	{0x95, 0, 0xa1, 'x', 1, 1, 0xa0},
 	{0x95, 1, 0xa0, 1, 1, 0xa0},
 	{0x95, 1, 0xa1, 'x', 1, 1, 0xa0, 0},
+	{0x95, 2, 0xa1, '*', 1, 1, 0xa0},
+	{0x95, 4, 0xa2, 'a', ' ', 1, 1, 0xa0},
 }
 
 func TestHostileFactsAreRefusedCheaply(t *testing.T) {

@@ -126,6 +126,20 @@ func TestFilesThatAreNoConfiguration(t *testing.T) {
 	}
 }
 
+func TestIDsOfBackendsThatAreNone(t *testing.T) {
+	const want = "want 1 to 128 letters"
+	for name, src := range map[string]sources{
+		"flag":     {flag: flagsAre(map[string][]string{"backend": {"*=http://a:1"}})},
+		"variable": {env: envIs(map[string]string{"KVCA_BACKEND": "gpu\u202e1=http://a:1"})},
+		"file":     {file: writeFile(t, "kvca.yaml", "backend:\n  - a b=http://a:1\n")},
+		"mapping":  {file: writeFile(t, "kvca.yaml", "backend:\n  - id: a/b\n    url: http://a:1\n")},
+	} {
+		if _, err := resolve(src); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error is %v, want %q in it", name, err, want)
+		}
+	}
+}
+
 func TestBackendsAsMappings(t *testing.T) {
 	key := writeFile(t, "key", "sk-1\n")
 	s, err := resolve(sources{file: writeFile(t, "kvca.yaml", `

@@ -10,12 +10,14 @@ import (
 	"strings"
 
 	"kvca/proxy/engine/feed"
+	"kvca/state"
 )
 
 // Config describes one backend.
 type Config struct {
 	// ID names the backend in status, logs, metrics and decisions, and decides
-	// with the nodes' names who owns it. Default: host:port of the URL. Two
+	// with the nodes' names who owns it. Default: host:port of the URL. It has 1 to
+	// 128 letters, digits, and . _ - : @ [ ] %: see state.CheckBackendID. Two
 	// backends can't share one; an ID that changes with each start of the engine
 	// makes the fleet forget what the engine's cache holds.
 	ID string `json:"id"`
@@ -82,7 +84,6 @@ type Config struct {
 const (
 	// What is said to be larger than this is not believed: a million gigabytes.
 	maxCacheTokens = 1 << 40
-	maxIDBytes     = 128
 	maxModelBytes  = 512
 	maxModels      = 1024 // names one backend may serve; what is beyond is ignored
 	maxZoneBytes   = 128
@@ -174,9 +175,8 @@ func checkZone(zone string) error {
 }
 
 func checkID(id string) error {
-	bad := func(r rune) bool { return r <= ' ' || r == '/' || r == 0x7f || r == '\ufffd' }
-	if id == "" || id == "." || id == ".." || len(id) > maxIDBytes || strings.IndexFunc(id, bad) >= 0 {
-		return fmt.Errorf("id: %.160q can't be used: want 1 to %d bytes without spaces, control characters and slashes, and neither . nor .. alone", id, maxIDBytes)
+	if err := state.CheckBackendID(id); err != nil {
+		return fmt.Errorf("id: %.160q can't be used: %w", id, err)
 	}
 	return nil
 }

@@ -47,6 +47,31 @@ func TestURLs(t *testing.T) {
 	}
 }
 
+// Whatever adds a backend completes its configuration first.
+func TestIDsThatAreNoneAreRefusedWithWhatIsAllowed(t *testing.T) {
+	for _, id := range []string{"*", "a b", "a/b", "gpu\u202e1-", "a\x1b[2J", "a,b", "a=b", "gpü", strings.Repeat("x", 129)} {
+		_, err := Config{ID: id, URL: "http://h:1"}.Complete()
+		if err == nil || !strings.HasPrefix(err.Error(), "id: ") || !strings.Contains(err.Error(), "want 1 to 128 letters of a-z and A-Z, digits, and . _ - : @ [ ] %") || strings.ContainsAny(err.Error(), "\u202e\x1b") {
+			t.Errorf("%q: %v", id, err)
+		}
+	}
+	// What a URL makes by itself stays an id, and where it does not, one has to be given.
+	for url, id := range map[string]string{
+		"http://10.0.0.1:8000": "10.0.0.1:8000", "https://gpu-1.example": "gpu-1.example:443", "http://a_b:1": "a_b:1",
+		"http://[fe80::1%25eth0]:8000": "[fe80::1%eth0]:8000",
+	} {
+		if c, err := (Config{URL: url}).Complete(); err != nil || c.ID != id {
+			t.Errorf("%s: %q, %v", url, c.ID, err)
+		}
+	}
+	if err := (Config{URL: "http://*:80"}).Validate(); err == nil || !strings.Contains(err.Error(), `id: "*:80"`) {
+		t.Errorf("http://*:80: %v", err)
+	}
+	if err := (Config{ID: "own", URL: "http://bücher:80"}).Validate(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestPoolConfigNamesEveryFault(t *testing.T) {
 	err := PoolConfig{HealthInterval: time.Microsecond, ScrapeInterval: -1, HeaderTimeout: -1, MaxConns: -1, BreakerFailures: -1}.Validate()
 	if err == nil {

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"kvca/proxy/backend"
+	"kvca/state"
 )
 
 // endpointSlice is what is needed of an EndpointSlice of discovery.k8s.io/v1.
@@ -182,7 +183,7 @@ func (e *endpoint) backend(port uint16, s shape) backend.Config {
 	c := s.at(host, port)
 	if pod := e.TargetRef; pod != nil && pod.Kind == "Pod" && pod.Name != "" {
 		id := pod.Name + "." + pod.Namespace + ":" + strconv.Itoa(int(port))
-		if len(id) <= maxPodID {
+		if state.CheckBackendID(id) == nil { // one that is too long has its address
 			c.ID = id
 		}
 		c.Instance = pod.UID
@@ -194,9 +195,6 @@ func (e *endpoint) backend(port uint16, s shape) backend.Config {
 	}
 	return c
 }
-
-// maxPodID bounds the IDs that pods' names make; beyond it the address is the ID.
-const maxPodID = 128
 
 // isLabel reports whether text is a name as Kubernetes has them.
 func isLabel(text string) bool {

@@ -55,7 +55,8 @@ func TestEveryFaultOfAListIsTold(t *testing.T) {
 		"- http://a:1\n- [x]\n":                             {"line 2"},
 		"- url: http://a:1\n  weight: heavy\n":              {"line 2", "weight"},
 		"- url: http://a:1\n  api_key_file: /nowhere/key\n": {"api_key_file"},
-		strings.Repeat("[", 1000):                           {"nest 1000 deep"},
+		"- \"*=http://a:1\"\n- id: \"gpu\\u202e1\"\n  url: http://b:1\n": {"line 1: id", `"*"`, "line 2: id", "want 1 to 128 letters"},
+		strings.Repeat("[", 1000): {"nest 1000 deep"},
 	} {
 		list, err := parseList("fleet.yaml", []byte(text))
 		if err == nil {
