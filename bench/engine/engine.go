@@ -22,6 +22,7 @@ type Engine struct {
 	refused []*seq        // to be reported as Rejected
 	marks   []mark        // scratch space of fill
 	journal *journal      // nil: nobody watches
+	shown   gauges
 	stats   Stats
 }
 
@@ -136,8 +137,20 @@ func (e *Engine) Running() int { return len(e.running) }
 // Waiting is how many requests have been submitted and do not run.
 func (e *Engine) Waiting() int { return len(e.waiting) + len(e.pending) }
 
-// KVUsage is the share of the cache that running requests hold, 0 to 1. A full but idle cache has none.
-func (e *Engine) KVUsage() float64 { return float64(e.pool.held) / float64(e.pool.size) }
+// Queued is how many requests found no room in the last step that is over, of tokens, blocks or places: vLLM's
+// num_requests_waiting. Its scheduler takes in what has arrived when it plans a step, and counts what is left when the step is over
+// (vllm/v1/core/sched/scheduler.py, make_stats). So what arrives during a step never shows if the next one has room for it.
+func (e *Engine) Queued() int { return e.shown.queued }
+
+// KVUsage is the share of the cache that running requests held when the last step was over, 0 to 1: what an engine exports, as of
+// when it counts. A full but idle cache has none.
+func (e *Engine) KVUsage() float64 { return float64(e.shown.held) / float64(e.pool.size) }
+
+// gauges are what the engine counts at the end of each step.
+type gauges struct {
+	queued int // requests
+	held   int // blocks
+}
 
 // Blocks is the size of the cache in blocks.
 func (e *Engine) Blocks() int { return e.pool.size }

@@ -360,3 +360,33 @@ func lines(events []Event) (s string) {
 	}
 	return s
 }
+
+func TestGaugesAreOfTheLastStepThatIsOver(t *testing.T) {
+	p := Profile70B
+	p.MaxSeqs, p.Overhead = 1, 0
+	e := New(p)
+	sees := func(when string, queued int, used bool) {
+		t.Helper()
+		if e.Queued() != queued || (e.KVUsage() > 0) != used {
+			t.Errorf("%s: %d queued, usage %v; want %d, and some: %v", when, e.Queued(), e.KVUsage(), queued, used)
+		}
+	}
+	for id := range uint64(3) {
+		e.Submit(0, Request{ID: id, PromptTokens: 1000, OutputTokens: 2})
+	}
+	sees("before a step", 0, false)
+	e.Advance(0, func(Event) {})
+	sees("in the first step", 0, false)
+	advance := func() {
+		at, _ := e.Next()
+		e.Advance(at, func(Event) {})
+	}
+	advance()
+	sees("after it", 2, true)
+	e.Submit(e.clock, Request{ID: 9, PromptTokens: 1000, OutputTokens: 2})
+	sees("when another has come", 2, true)
+	for e.Running()+e.Waiting() > 0 {
+		advance()
+	}
+	sees("idle", 0, false)
+}

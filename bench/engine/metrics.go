@@ -56,7 +56,7 @@ func (s *Server) families() []family {
 	st, ends := s.state(), &s.endings
 	return []family{
 		one("vllm:num_requests_running", "gauge", "Number of requests in model execution batches.", float64(st.Running)),
-		one("vllm:num_requests_waiting", "gauge", "Number of requests waiting to be processed.", float64(st.Waiting)),
+		one("vllm:num_requests_waiting", "gauge", "Number of requests waiting to be processed.", float64(st.Queued)),
 		one("vllm:kv_cache_usage_perc", "gauge", "KV-cache usage. 1 means 100 percent usage.", st.KVUsage),
 		one("vllm:prefix_cache_queries_total", "counter", "Prefix cache queries, in tokens.", float64(st.PromptTokens)),
 		one("vllm:prefix_cache_hits_total", "counter", "Prefix cache hits, in tokens.", float64(st.CachedTokens)),

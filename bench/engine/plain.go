@@ -110,6 +110,7 @@ type State struct {
 	Cancelled    int     `json:"cancelled"`
 	Running      int     `json:"running"`
 	Waiting      int     `json:"waiting"`
+	Queued       int     `json:"queued"` // of those, the ones that a step left behind
 	Blocks       int     `json:"blocks"`
 	CachedBlocks int     `json:"cached_blocks"`
 	KVUsage      float64 `json:"kv_usage"`
@@ -126,7 +127,7 @@ func (s *Server) state() (st State) {
 	s.Inspect(func(e *Engine) {
 		stats := e.Stats()
 		st = State{
-			Live: len(s.driver.tickets), Cancelled: int(s.driver.cancelled), Running: e.Running(), Waiting: e.Waiting(),
+			Live: len(s.driver.tickets), Cancelled: int(s.driver.cancelled), Running: e.Running(), Waiting: e.Waiting(), Queued: e.Queued(),
 			Blocks: e.Blocks(), CachedBlocks: e.CachedBlocks(), KVUsage: e.KVUsage(), PromptTokens: stats.PromptTokens,
 			CachedTokens: stats.CachedTokens, OutputTokens: stats.OutputTokens, Finished: stats.Finished, Preemptions: stats.Preemptions,
 		}

@@ -117,6 +117,7 @@ func (e *Engine) finish(end time.Duration, emit func(Event)) {
 	clear(e.running[len(stay):])
 	e.running = stay
 	e.run = run{}
+	e.shown = gauges{queued: len(e.waiting), held: e.pool.held}
 }
 
 // report emits what has happened to s since it was last reported.

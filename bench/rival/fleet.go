@@ -17,12 +17,20 @@ type Request struct {
 	OutputTokens int
 }
 
+// beginning is the request to a router that looks at no more than its first units.
+func (r *Request) beginning(units int) *Request {
+	short := *r
+	short.Names = r.Names[:min(units, len(r.Names))]
+	return &short
+}
+
 // Engine is what may be seen of an engine. The figures are read by Tick, at the
 // rival's interval; Cached is asked at each decision by those that follow the
 // engines' events, and by the oracle.
 type Engine interface {
 	Running() int
-	Waiting() int
+	// Queued is how many requests found no room in its last step, as engines export it.
+	Queued() int
 	KVUsage() float64
 	// Cached returns how many of the units at the beginning it holds.
 	Cached(names []uint64) int
@@ -173,7 +181,7 @@ func (f *Fleet) scrape(backend int) {
 		return
 	}
 	e := f.cfg.Engines[backend]
-	f.question.figures[backend] = figure{e.Waiting(), e.KVUsage()}
+	f.question.figures[backend] = figure{e.Queued(), e.KVUsage()}
 }
 
 // Route chooses a backend for a request that has come to a gateway, and books it
@@ -183,6 +191,9 @@ func (f *Fleet) Route(gateway int, r *Request, now time.Duration) *Ticket {
 	if len(f.question.live) == 0 {
 		t.over = true
 		return t
+	}
+	if f.design.reads > 0 {
+		r = r.beginning(f.design.reads / charsPerToken / f.cfg.UnitTokens)
 	}
 	g := &f.gateways[gateway]
 	f.ask(g, gateway, r, now)

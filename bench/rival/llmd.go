@@ -34,12 +34,18 @@ func llmdLists(c *Config) retention {
 }
 
 func (s scorers) choose(q *question) int {
-	shortest, longest := q.queues()
 	var cold []float64
 	if s.cold != 0 && !q.anyMatch() {
 		cold = q.coldScores()
 	}
 	units := max(1, len(q.request.Names))
+	return q.highest(s, cold, func(b int) float64 { return float64(q.match[b]) / float64(units) })
+}
+
+// highest is the backend of the highest sum; prefix gives its prefix score, cold
+// is nil where that score is the same for all.
+func (q *question) highest(s scorers, cold []float64, prefix func(backend int) float64) int {
+	shortest, longest := q.queues()
 	return q.cheapest(func(b int) float64 {
 		queue, unhit := 1.0, 0.5
 		if longest > shortest {
@@ -48,7 +54,7 @@ func (s scorers) choose(q *question) int {
 		if cold != nil {
 			unhit = cold[b]
 		}
-		return -(s.prefix*float64(q.match[b])/float64(units) + s.queue*queue + s.kv*(1-q.figures[b].usage) + s.cold*unhit)
+		return -(s.prefix*prefix(b) + s.queue*queue + s.kv*(1-q.figures[b].usage) + s.cold*unhit)
 	})
 }
 

@@ -2,6 +2,7 @@ package rival
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -27,6 +28,8 @@ type design struct {
 	exact bool
 	// scrape is how often engines' figures are read; 0 for never.
 	scrape time.Duration
+	// reads is how many bytes of a prompt it looks at; 0 for all.
+	reads int
 }
 
 // counting is what question.match is.
@@ -68,9 +71,16 @@ var designs = []design{
 func fixed(r rule) func(*Config) rule { return func(*Config) rule { return r } }
 
 // Names are the names of all rivals.
-func Names() []string {
-	names := make([]string, len(designs))
-	for i, d := range designs {
+func Names() []string { return namesOf(designs) }
+
+// Published are the names of routers as they were set up when the figures were
+// taken that their makers published. They are no rivals: later ones of the same
+// make are.
+func Published() []string { return namesOf(setups) }
+
+func namesOf(list []design) []string {
+	names := make([]string, len(list))
+	for i, d := range list {
 		names[i] = d.name
 	}
 	return names
@@ -89,10 +99,10 @@ func find(name string) (design, error) {
 		d.rule = fixed(oracle{f, 128})
 		return d, err
 	}
-	for _, d := range designs {
+	for _, d := range slices.Concat(designs, setups) {
 		if d.name == name {
 			return d, nil
 		}
 	}
-	return design{}, fmt.Errorf("unknown rival %q: use one of %s", name, strings.Join(Names(), ", "))
+	return design{}, fmt.Errorf("unknown rival %q: use one of %s", name, strings.Join(slices.Concat(Names(), Published()), ", "))
 }

@@ -14,7 +14,7 @@ type engine struct {
 }
 
 func (e *engine) Running() int     { return 0 }
-func (e *engine) Waiting() int     { return e.waiting }
+func (e *engine) Queued() int      { return e.waiting }
 func (e *engine) KVUsage() float64 { return e.usage }
 
 func (e *engine) Cached(names []uint64) int {

@@ -160,6 +160,46 @@ func (r *rig) hold(q *Request, backend int) {
 	}
 }
 
+func TestPublishedPreciseStretchesWhatPodsHave(t *testing.T) {
+	r := newRig(t, "llm-d-73-precise", 3)
+	hold := func(backend, units int) {
+		clear(r.engines[backend].held)
+		for _, name := range prompt(1, 10).Names[:units] {
+			r.engines[backend].held[name] = true
+		}
+	}
+	set := func(usage ...float64) {
+		for i, u := range usage {
+			r.engines[i].usage = u
+		}
+		r.now += time.Second
+		r.Tick(r.now)
+	}
+	hold(0, 10)
+	hold(1, 9)
+	set(1, 0, 0)
+	r.only(prompt(1, 10), 0) // 3 x 1 against 2 x 1: the nine count for nothing
+	hold(1, 10)
+	r.only(prompt(1, 10), 1)
+	hold(0, 0)
+	hold(1, 1)
+	set(0, 1, 0)
+	r.only(prompt(1, 10), 1) // alone it counts as all
+}
+
+func TestPublishedEstimateSeesTheBeginningOnly(t *testing.T) {
+	r := newRig(t, "llm-d-73-estimated", 2)
+	first := r.route(fork(1, 2, 32, 60)).Backend // 32 units are 16 KiB
+	if n := r.gateways[0].belief.byName.used; n != 32 {
+		t.Errorf("%d units learned, want 32", n)
+	}
+	for range 20 {
+		if got := r.route(fork(1, 3, 32, 60)).Backend; got != first {
+			t.Fatalf("went to %d, want %d: what differs lies behind", got, first)
+		}
+	}
+}
+
 func TestDynamoAddsPrefillAndDecodeBlocks(t *testing.T) {
 	r := newRig(t, "dynamo", 2)
 	first := r.route(prompt(1, 10))

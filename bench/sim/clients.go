@@ -16,9 +16,11 @@ type clients struct {
 	sim      *simulation
 	trace    *trace.Trace
 	rand     *rand.Rand
-	up       []bool // by node
-	next     int    // session that starts next
-	open     int    // sessions that go on
+	up       []bool        // by node
+	next     int           // session that starts next
+	stage    int           // that it belongs to
+	base     time.Duration // when that stage began
+	open     int           // sessions that go on
 	mostOpen int
 	left     int // requests that are not over
 	lastJob  uint64
@@ -29,6 +31,7 @@ type clients struct {
 type session struct {
 	*trace.Session
 	number uint64
+	stage  int
 	left   int
 	served []int // by request: the backend that answered, nobody where none has
 }
@@ -63,13 +66,30 @@ func (c *clients) begin() {
 	}
 }
 
-// await lets the next session start in its time.
+// await lets the next session of the stage start in its time.
 func (c *clients) await() {
-	if c.next == len(c.trace.Sessions) {
+	if c.next == c.stageEnd() {
 		return
 	}
-	c.sim.loop.at(c.trace.Sessions[c.next].Start, func() {
+	c.sim.loop.at(c.base+c.trace.Sessions[c.next].Start, func() {
 		c.startNext()
+		c.await()
+	})
+}
+
+// stageEnd is the place of the session that begins the next stage.
+func (c *clients) stageEnd() int {
+	if c.stage < len(c.trace.Stages) {
+		return c.trace.Stages[c.stage]
+	}
+	return len(c.trace.Sessions)
+}
+
+// nextStage begins when all requests of the one before are over.
+func (c *clients) nextStage() {
+	c.stage++
+	c.sim.loop.after(c.trace.Pause, func() {
+		c.base = c.sim.loop.now
 		c.await()
 	})
 }
@@ -78,7 +98,7 @@ func (c *clients) startNext() {
 	if c.next == len(c.trace.Sessions) {
 		return
 	}
-	s := &session{Session: &c.trace.Sessions[c.next], number: uint64(c.next)}
+	s := &session{Session: &c.trace.Sessions[c.next], number: uint64(c.next), stage: c.stage}
 	c.next++
 	s.left = len(s.Requests)
 	if s.left == 0 {
@@ -162,7 +182,7 @@ func (s *simulation) over(j *job) {
 	c := s.clients
 	delete(c.live, j)
 	c.left--
-	s.figures.ended++
+	s.figures.over(j)
 	c.follow(j.session, j.index)
 	if j.session.left--; j.session.left == 0 {
 		c.open--
@@ -170,9 +190,13 @@ func (s *simulation) over(j *job) {
 	}
 }
 
-// ended starts another session where one has ended, in a closed loop.
+// ended starts what waits for the end of a session: another one in a closed loop,
+// the next stage where it was the last of its own.
 func (c *clients) ended() {
-	if c.trace.Lanes > 0 {
+	switch {
+	case c.trace.Lanes > 0:
 		c.startNext()
+	case c.open == 0 && c.stage < len(c.trace.Stages) && c.next == c.stageEnd():
+		c.nextStage()
 	}
 }

@@ -131,8 +131,10 @@ func (c *Config) weightOf(number int) float64 {
 }
 
 // Policies are the names that Config.Policy takes: the product's, then the
-// rivals'.
-func Policies() []string { return append(router.PolicyNames(), rival.Names()...) }
+// rivals', then those of published set-ups.
+func Policies() []string {
+	return slices.Concat(router.PolicyNames(), rival.Names(), rival.Published())
+}
 
 // isProduct is whether the product itself decides, not a rival's rule.
 func (c *Config) isProduct() bool { return slices.Contains(router.PolicyNames(), c.Policy) }
@@ -168,6 +170,24 @@ func fitsUnits(blockSize int) bool {
 	return blockSize == 0 || blockSize > 0 && (blockSize%unitBytes == 0 || unitBytes%blockSize == 0)
 }
 
+// checkStages wants a request in each stage, or no stages.
+func checkStages(t *trace.Trace) error {
+	if len(t.Stages) > 0 && t.Lanes > 0 {
+		return errors.New("stages in a closed loop: want one of the two")
+	}
+	from := 0
+	for _, place := range t.Stages {
+		if place <= from || place >= len(t.Sessions) {
+			return fmt.Errorf("a stage begins with session %d, the one before with %d, of %d: want ascending ones", place, from, len(t.Sessions))
+		}
+		from = place
+	}
+	if len(t.Stages) > 0 && slices.ContainsFunc(t.Sessions, func(s trace.Session) bool { return len(s.Requests) == 0 }) {
+		return errors.New("stages with a session of no request: want one at least")
+	}
+	return nil
+}
+
 // checkTrace says why a trace can't be played, nil where it can.
 func checkTrace(t *trace.Trace) error {
 	if t == nil || t.Requests() == 0 {
@@ -175,6 +195,9 @@ func checkTrace(t *trace.Trace) error {
 	}
 	if t.Lanes < 0 {
 		return fmt.Errorf("%d lanes: want 1 or more, or 0 for an open loop", t.Lanes)
+	}
+	if err := checkStages(t); err != nil {
+		return err
 	}
 	for i := range t.Sessions {
 		for j := range t.Sessions[i].Requests {

@@ -17,6 +17,7 @@ type figures struct {
 	kept, turns    int // follow-ups that went where the request before went, of those with one
 	ttfts          []float64
 	windows        []window
+	stages         []stage
 	spread         float64 // sum of the samples' coefficients of variation
 	samples        int
 }
@@ -35,6 +36,41 @@ type window struct {
 	tokens
 	ttft     float64
 	requests int
+}
+
+// stage is what is counted of one stage of a trace that has several.
+type stage struct {
+	tokens
+	ttfts    []float64
+	requests int
+	output   int64
+	// from is when its first request was sent, to when its last was over.
+	from, to time.Duration
+}
+
+// stageOf is the stage of a request, nil where the trace has but one.
+func (f *figures) stageOf(j *job) *stage {
+	if len(f.sim.clients.trace.Stages) == 0 {
+		return nil
+	}
+	for len(f.stages) <= j.session.stage {
+		f.stages = append(f.stages, stage{from: j.sent})
+	}
+	return &f.stages[j.session.stage]
+}
+
+// over counts a request that has come to its end.
+func (f *figures) over(j *job) {
+	f.ended++
+	s := f.stageOf(j)
+	if s == nil {
+		return
+	}
+	s.requests++
+	s.from, s.to = min(s.from, j.sent), f.sim.loop.now
+	if j.answered {
+		s.output += int64(j.request.OutputTokens)
+	}
 }
 
 // sampleInterval is how often loads are compared.
@@ -60,6 +96,10 @@ func (f *figures) prefilled(j *job) {
 // seen counts the first token as the client sees it.
 func (f *figures) seen(j *job, ttft time.Duration) {
 	f.ttfts = append(f.ttfts, ttft.Seconds())
+	if s := f.stageOf(j); s != nil {
+		s.add(j)
+		s.ttfts = append(s.ttfts, (f.sim.loop.now - j.sent).Seconds())
+	}
 	if f.sim.cfg.Window == 0 {
 		return
 	}

@@ -39,6 +39,8 @@ type Result struct {
 	WallS    float64 `json:"wall_s"`
 
 	Windows []Window `json:"windows,omitempty"`
+	// Stages are the stages of a trace that has several.
+	Stages []Stage `json:"stages,omitempty"`
 	// TTFTs are all times to the first token in seconds, ascending.
 	TTFTs []float64 `json:"-"`
 }
@@ -59,6 +61,16 @@ type Window struct {
 	TTFTMean float64 `json:"ttft_mean_s"`
 }
 
+// Stage is what became of one stage's requests, as a load generator counts them.
+type Stage struct {
+	Requests int     `json:"requests"`
+	HitRate  float64 `json:"hit_rate"`
+	// TTFT is from the sending to the first token at the client.
+	TTFT Distribution `json:"ttft_s"`
+	// TokensPerS is of answers, from the first sending to the end of the last answer.
+	TokensPerS float64 `json:"tokens_per_s"`
+}
+
 func (s *simulation) result() *Result {
 	f := &s.figures
 	r := &Result{
@@ -73,6 +85,13 @@ func (s *simulation) result() *Result {
 		r.Windows = append(r.Windows, Window{
 			FromS: float64(i) * s.cfg.Window.Seconds(), Requests: w.requests, HitRate: w.hitRate(),
 			TTFTMean: ratio(w.ttft, float64(w.requests)),
+		})
+	}
+	for i := range f.stages {
+		p := &f.stages[i]
+		r.Stages = append(r.Stages, Stage{
+			Requests: p.requests, HitRate: p.hitRate(), TTFT: distributionOf(p.ttfts),
+			TokensPerS: ratio(float64(p.output), (p.to - p.from).Seconds()),
 		})
 	}
 	s.gate.report(r)

@@ -170,6 +170,28 @@ func TestClosedLoopHoldsAsManySessionsAsLanes(t *testing.T) {
 	}
 }
 
+func TestStageWaitsForTheEndOfTheOneBefore(t *testing.T) {
+	// The first stage's second request comes when its first is long over; the other stage's come together.
+	tr := singles(10*time.Second, prompt(1, 266), prompt(1, 266), prompt(1, 266), prompt(2, 266))
+	tr.Sessions[2].Start, tr.Sessions[3].Start = 0, 0
+	tr.Stages, tr.Pause = []int{2}, time.Second
+	s, r := play(t, Config{Policy: "cost", Profile: round}, tr)
+	if len(r.Stages) != 2 || r.Stages[0].Requests != 2 || r.Stages[1].Requests != 2 {
+		t.Fatalf("%+v", r.Stages)
+	}
+	if from, to := s.figures.stages[1].from, s.figures.stages[0].to; from != to+time.Second {
+		t.Errorf("the second stage began at %v, the first ended at %v", from, to)
+	}
+	if hits := float64(256) / (2 * 266); r.Stages[0].HitRate != hits || r.Stages[1].HitRate != hits {
+		t.Errorf("hit rates %v and %v, want %v: caches stay", r.Stages[0].HitRate, r.Stages[1].HitRate, hits)
+	}
+	for i, st := range s.figures.stages {
+		if want := float64(st.output) / (st.to - st.from).Seconds(); st.output == 0 || r.Stages[i].TokensPerS != want {
+			t.Errorf("stage %d: %v tokens a second, want %v", i, r.Stages[i].TokensPerS, want)
+		}
+	}
+}
+
 func TestRoundRobinSpreadsExactly(t *testing.T) {
 	var list []trace.Request
 	for i := range uint64(40) {
@@ -237,7 +259,16 @@ func TestFaultsOfAConfigurationComeTogether(t *testing.T) {
 func TestUnplayableTraceIsRefused(t *testing.T) {
 	late := prompt(1, 200)
 	late.After = 0
-	for _, tr := range []*trace.Trace{nil, {}, {Sessions: []trace.Session{{Requests: []trace.Request{late}}}}} {
+	whole := singles(0, prompt(1, 200), prompt(1, 200))
+	for _, tr := range []*trace.Trace{
+		nil,
+		{},
+		{Sessions: []trace.Session{{Requests: []trace.Request{late}}}},
+		{Sessions: whole.Sessions, Stages: []int{0}},
+		{Sessions: whole.Sessions, Stages: []int{2}},
+		{Sessions: whole.Sessions, Stages: []int{1}, Lanes: 1},
+		{Sessions: append(whole.Sessions, trace.Session{}), Stages: []int{1}},
+	} {
 		if _, err := Run(t.Context(), Config{Policy: "cost", Profile: round}, tr); err == nil {
 			t.Errorf("%+v was played", tr)
 		}

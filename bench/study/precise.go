@@ -1,6 +1,9 @@
 package study
 
-import "kvca/bench/report"
+import (
+	"kvca/bench/report"
+	"kvca/bench/sim"
+)
 
 // pressed are the places where caches are short: agents whose sessions grow for
 // hours, and prefixes that take 73 % of the fleet's caches at a rate that it serves.
@@ -8,9 +11,12 @@ func pressed() []Case {
 	return []Case{place{"agent", "8b"}.copes("cost"), place{"agent", "70b"}.copes("cost"), ladder73(10), ladder73(14)}
 }
 
+// ladder73 is that case at one rate, for a minute or so, on a fleet that begins idle.
 func ladder73(rate float64) Case {
-	g := rung{workload: "ladder-73", profile: "32b", backends: 8, rate: rate}
-	return g.under("cost")
+	return Case{
+		Source: Source{Workload: "ladder-73", Rate: rate, Limit: max(int(60*rate), 480)},
+		Config: sim.Config{Policy: "cost", Backends: 8, Profile: profile("32b")},
+	}
 }
 
 // informedAs is the case under a policy that goes by what engines publish.

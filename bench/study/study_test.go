@@ -98,16 +98,31 @@ func TestCoVIsEvenEnoughByEitherBound(t *testing.T) {
 }
 
 func TestPublishedOrderLetsNearFiguresSwap(t *testing.T) {
-	list := []published{{"a", 1}, {"b", 10}, {"c", 19}}
+	ladder := climb{stages: make([]trace.Stage, 2), published: []published{
+		{policy: "a", p90: []float64{1}}, {policy: "b", p90: []float64{10}}, {policy: "c", p90: []float64{19}},
+	}}
 	for _, c := range []struct {
 		a, b, c float64
 		want    Judgment
 	}{
-		{1, 2, 3, Kept}, {1, 3, 2, Kept}, {2, 1, 3, Broken}, {1, 1, 1, Kept}, {math.NaN(), 1, 2, Unknown},
+		{1, 2, 3, Kept}, {1, 3, 2, Kept}, {2, 1, 3, Broken}, {1, 1, 1, Broken}, {math.NaN(), 1, 2, Unknown},
 	} {
 		found := map[string]float64{"a": c.a, "b": c.b, "c": c.c}
-		if got := ordered(list, func(p string) float64 { return found[p] }); got != c.want {
-			t.Errorf("%v: %v, want %v", found, got, c.want)
+		pairs := ladder.ordered(0, func(p string) Sample {
+			return Sample{{Result: sim.Result{Stages: []sim.Stage{{}, {TTFT: sim.Distribution{P90: found[p]}}}}}}
+		})
+		if got := judgePairs(pairs); got != c.want || len(pairs) != 2 {
+			t.Errorf("%v: %v of %d pairs, want %v of 2", found, got, len(pairs), c.want)
+		}
+	}
+}
+
+func TestEveryRateHasItsPublishedFigures(t *testing.T) {
+	for _, c := range climbs {
+		for _, p := range c.published {
+			if len(p.p90) != len(c.rates()) || len(p.tokensPer) != len(c.rates()) {
+				t.Errorf("%s, %s: %d and %d figures of %d rates", c.workload, p.policy, len(p.p90), len(p.tokensPer), len(c.rates()))
+			}
 		}
 	}
 }
@@ -343,7 +358,7 @@ func TestRunsOfSeveralExperimentsAreOne(t *testing.T) {
 }
 
 func TestTraceIsBuiltOnceAndPaced(t *testing.T) {
-	j := job{Case{Source: Source{Workload: "ladder-37", Rate: 4, Limit: 8}}, 1}
+	j := job{Case{Source: Source{Workload: "ladder-73", Rate: 4, Limit: 8}}, 1}
 	shared := newTraces(nil, []job{j, j})
 	a, err := shared.of(j)
 	if err != nil {

@@ -73,8 +73,25 @@ var workloads = map[string]workload{
 			return first(trace.Tenants(o), limit), nil
 		},
 	},
-	"ladder-37": ladder(trace.Ladder37, "llm-d's 37 % capacity case: 83 prefixes of 8,000 tokens"),
 	"ladder-73": ladder(trace.Ladder73, "llm-d's 73 % capacity case: 150 prefixes of 6,000 tokens"),
+	"climb-37":  staged(trace.Ladder37, trace.Stages37, "llm-d's 37 % capacity case: 83 prefixes of 8,000 tokens, three questions of 1,000 each"),
+	"climb-73":  staged(trace.Ladder73, trace.Stages73, "llm-d's 73 % capacity case: 150 prefixes of 6,000 tokens, five questions of 1,200 each"),
+}
+
+// staged is a ladder as it was climbed where its figures were taken.
+func staged(o trace.LadderOptions, stages []trace.Stage, says string) workload {
+	requests := 0
+	for _, s := range stages {
+		requests += int(s.Rate * s.Duration.Seconds())
+	}
+	return workload{
+		says: says, requests: requests, seconds: float64(requests) / 6000,
+		open: func(_ string, seed uint64, limit int) (*trace.Trace, error) {
+			o := o
+			o.Seed = seed
+			return trace.Climb(o, stages), nil
+		},
+	}
 }
 
 func tenants(place int) workload {

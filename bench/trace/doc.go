@@ -4,7 +4,7 @@
 //
 // A Trace is sessions, a session is requests, and a request waits for the answer of another (After) and then for its client to
 // think (Think). So a slow fleet is asked more slowly, as in life. A session begins at its Start, or, in a closed loop
-// (Trace.Lanes), when another has ended.
+// (Trace.Lanes), when another has ended. Where a trace has stages (Trace.Stages), each waits for the end of the one before.
 //
 // There is no text. A prompt is a list of names, one for each UnitTokens tokens, and each name stands for the whole prompt up to
 // there: two prompts begin alike exactly as far as their names are equal. That is all a prefix cache can tell of a prompt, and
@@ -35,7 +35,7 @@
 //
 // # Generated workloads
 //
-// Ladder is many prompts on few long prefixes, Tenants is conversations under many system prompts, Burst is Tenants and a sudden hot
+// Ladder is many prompts on few long prefixes, Climb the same at rates that go up, Tenants is conversations under many system prompts, Burst is Tenants and a sudden hot
 // prefix. Each depends on its options and seed only, and each session draws from a generator of its own: the same seed at another
 // rate or for a longer time has the same sessions, closer together or more of them. Their prompts say where messages end (Marks),
 // which is what gateways that look at messages go by.

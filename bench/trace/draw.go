@@ -37,6 +37,20 @@ func (d draw) arrivals(rate float64, duration time.Duration) []time.Duration {
 	return times
 }
 
+// filling are n times with exponential gaps, stretched so that the last is at duration.
+func (d draw) filling(n int, duration time.Duration) []time.Duration {
+	sums, sum := make([]float64, n), 0.0
+	for i := range sums {
+		sum += d.ExpFloat64()
+		sums[i] = sum
+	}
+	times := make([]time.Duration, n)
+	for i, s := range sums {
+		times[i] = time.Duration(s / sum * float64(duration))
+	}
+	return times
+}
+
 // gap is the time to the next of so many a second, in s. At a rate of 0 it never comes.
 func (d draw) gap(rate float64) float64 { return d.ExpFloat64() / max(rate, 0) }
 

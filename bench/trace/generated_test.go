@@ -160,6 +160,39 @@ func TestLadderAsksEachPromptAsOften(t *testing.T) {
 	}
 }
 
+func TestClimbBeginsEachStageWithTheSamePrompts(t *testing.T) {
+	for _, c := range []struct {
+		o      LadderOptions
+		stages []Stage
+	}{{Ladder37, Stages37}, {Ladder73, Stages73}} {
+		c.o.Seed = 1
+		got := Climb(c.o, c.stages)
+		sound(t, got)
+		ends := append(slices.Clone(got.Stages), len(got.Sessions))
+		from, answers := 0, map[uint64]bool{}
+		for i, stage := range c.stages {
+			list := got.Sessions[from:ends[i]]
+			if n := int(stage.Rate * stage.Duration.Seconds()); len(list) != n || list[n-1].Start != stage.Duration || list[0].Start <= 0 {
+				t.Errorf("stage %d: %d requests from %v to %v, want %d to %v", i, len(list), list[0].Start, list[len(list)-1].Start, n, stage.Duration)
+			}
+			for k, s := range list {
+				r, first := s.Requests[0], got.Sessions[min(k, ends[0]-1)].Requests[0]
+				if k < ends[0] && !slices.Equal(r.Names, first.Names) {
+					t.Fatalf("stage %d: prompt %d is not that of the first", i, k)
+				}
+				if k > 0 && s.Start < list[k-1].Start {
+					t.Fatalf("stage %d: request %d comes before the one in front of it", i, k)
+				}
+				if answers[r.Answer[0]] || len(r.Answer) != (r.PromptTokens+r.OutputTokens)/UnitTokens-len(r.Names) {
+					t.Fatalf("stage %d: answer of %d units, or one that has been given", i, len(r.Answer))
+				}
+				answers[r.Answer[0]] = true
+			}
+			from = ends[i]
+		}
+	}
+}
+
 func TestBurstSharesItsPrefixAndNothingElse(t *testing.T) {
 	background := TenantOptions{Seed: 1, Tenants: 3, SystemTokens: 1000, Rate: 2, Duration: time.Minute}
 	o := BurstOptions{

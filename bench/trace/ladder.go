@@ -49,6 +49,51 @@ var (
 	hotKind      = ring.Key("trace: hot prefix")
 )
 
+// Stage is so many requests a second, for so long.
+type Stage struct {
+	Rate     float64
+	Duration time.Duration
+}
+
+// stagePause is what passes between two stages: inference-perf's interval where none is configured.
+const stagePause = time.Second
+
+// The stages of the two cases, the first a warm-up that no figure is of.
+var (
+	Stages37 = stages(9, 30, 3, 210, 4, 180, 5, 120, 6, 120, 8, 90, 10, 70, 12, 60, 15, 50, 20, 50)
+	Stages73 = stages(15, 50, 3, 20, 10, 20, 15, 20, 20, 38, 22, 34, 25, 30, 30, 25, 35, 21, 40, 38, 43, 36, 46, 33, 49, 30, 52, 29, 55, 27, 57, 26, 60, 25)
+)
+
+// stages are pairs of requests a second and seconds.
+func stages(pairs ...float64) []Stage {
+	var list []Stage
+	for i := 0; i+1 < len(pairs); i += 2 {
+		list = append(list, Stage{Rate: pairs[i], Duration: time.Duration(pairs[i+1]) * time.Second})
+	}
+	return list
+}
+
+// Climb is a whole ladder as inference-perf climbs it (inference_perf/loadgen/load_generator.py of September 2025, when the two cases
+// were run). A stage sends Rate times Duration requests at times of its own choice, however many of them are under way, and the next
+// begins when the last of them is over: so queues never run from one stage into the next, but caches do. Every stage asks the
+// prompts anew from the first on, in one shuffled order.
+//
+// Its workers hold back at 100 requests each, and one runs on each core of its machine; what was published shows that it never came
+// to that. Stages of 1,500 requests were sent at the rates that they were meant to have, while the first token took 57 s on average.
+func Climb(o LadderOptions, stages []Stage) *Trace {
+	order := seeded(o.Seed, 1).Perm(max(o.Groups, 1) * max(o.Questions, 1))
+	t := &Trace{Name: o.Name, Pause: stagePause}
+	for i, stage := range stages {
+		if i > 0 {
+			t.Stages = append(t.Stages, len(t.Sessions))
+		}
+		for k, at := range seeded(o.Seed, uint64(2+i)).filling(int(stage.Rate*stage.Duration.Seconds()), stage.Duration) {
+			t.Sessions = append(t.Sessions, Session{Start: at, Requests: []Request{o.answered(uint64(order[k%len(order)]), uint64(len(t.Sessions)))}})
+		}
+	}
+	return t
+}
+
 // Ladder has each request in a session of its own.
 func Ladder(o LadderOptions) *Trace {
 	order := seeded(o.Seed, 1).Perm(max(o.Groups, 1) * max(o.Questions, 1))
@@ -62,6 +107,16 @@ func Ladder(o LadderOptions) *Trace {
 		t.Sessions = append(t.Sessions, Session{Start: at, Requests: []Request{o.request(uint64(prompt), question)}})
 	}
 	return t
+}
+
+// answered is the prompt of that number with an answer that no other request has: engines cache it as they do prompts, though
+// nobody asks for it again.
+func (o LadderOptions) answered(prompt, number uint64) Request {
+	r := o.request(prompt, 0)
+	p := text{name: mix(r.Names[len(r.Names)-1], answerKind, o.Seed, number), tokens: r.PromptTokens}
+	p.write(answerKind, r.OutputTokens)
+	r.Answer = p.names
+	return r
 }
 
 // request is the prompt of that number; question sets apart those of one number.

@@ -48,11 +48,15 @@ type Session struct {
 // Trace is a workload.
 type Trace struct {
 	Name string
-	// Sessions ascend by Start.
+	// Sessions ascend by Start, within each stage.
 	Sessions []Session
 	// Lanes is how many sessions go on side by side in a closed loop, in which a session starts when another has ended and Start
 	// says nothing. 0: each session starts at its Start.
 	Lanes int
+	// Stages are the places of the sessions that begin a stage, after the first. Each stage waits until every request of the one before
+	// is over and Pause has passed; its sessions' Starts, ascending within it, count from then on. Nil: one stage.
+	Stages []int
+	Pause  time.Duration
 }
 
 // Requests counts the requests of all sessions.
@@ -80,4 +84,5 @@ func (t *Trace) hasten(speed float64) {
 			s.Requests[j].Think = faster(s.Requests[j].Think)
 		}
 	}
+	t.Pause = faster(t.Pause)
 }
