@@ -78,6 +78,9 @@ func opponents() Experiment {
 		Question: "Where the fleet copes, how long do clients wait for a first token under each policy?",
 	}
 	for _, p := range places() {
+		if thrash(p) {
+			e.Cases = append(e.Cases, p.copes("cost").informedAs("cost"))
+		}
 		for _, policy := range policies() {
 			if slices.Contains(contenders, policy) {
 				e.Cases = append(e.Cases, p.copes(policy))
@@ -169,8 +172,7 @@ func showContest(page *Page, r *Results) {
 	}
 	page.Head("The default policy against the best of the others")
 	page.Table(t)
-	page.Say("What the oracle gains on the best opponent is what knowing more could gain there: most of a first token's wait is the prompt's own computation, " +
-		"which no choice shortens.")
+	sayWhyNot(page, r, list)
 	page.Judge(
 		tally("mean TTFT at least 15 % below the best opponent's, of those that see no engine's cache", list, againstBlind, percent),
 		tally("mean TTFT at least 15 % below the best opponent's", list, againstAll, percent),
