@@ -43,13 +43,19 @@ func (j job) fingerprint(files Files) string {
 	if c.TTL == 0 {
 		c.TTL = defaultTTL
 	}
+	if c.News == 0 {
+		c.News = defaultNews
+	}
 	text := fmt.Sprintf("%+v\n%+v\n%s", j.Source, c, files.id(j.Source.Workload))
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:12])
 }
 
-// defaultTTL is what sim.Config and the product take.
-const defaultTTL = 10 * time.Minute
+// What sim.Config and the product take.
+const (
+	defaultTTL  = 10 * time.Minute
+	defaultNews = 5 * time.Millisecond
+)
 
 // weight is about how long a job takes, in seconds of one core: what takes long
 // is begun first.

@@ -16,9 +16,9 @@ var loads = []float64{0.4, 0.6, 0.8, 1, 1.2}
 // must be more sessions than go on side by side.
 func loadRequests(p place) int {
 	if p.workload == "agent" {
-		return enough(p.workload)
+		return 5000
 	}
-	return 4000
+	return crowdRequests
 }
 
 func load() Experiment {

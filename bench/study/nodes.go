@@ -52,9 +52,18 @@ func teams() []team {
 // crowd is where nodes are compared; its requests are fewer, since nodes cost time.
 var crowd = place{"conversation", "70b"}
 
-const crowdRequests = 4000
+const crowdRequests = 3000
 
 var nodeCounts = []float64{1, 2, 4, 8}
+
+// counts are on how many nodes the team is looked at: slow news only where it is
+// judged, for in plots it lies on the line before.
+func (t team) counts() []float64 {
+	if t.news != 0 {
+		return []float64{nodeCounts[0], nodeCounts[len(nodeCounts)-1]}
+	}
+	return nodeCounts
+}
 
 // on is the team on so many nodes.
 func (t team) on(nodes int) Case {
@@ -75,8 +84,8 @@ const (
 
 func nodes() Experiment {
 	e := Experiment{Name: "nodes", Question: "What is lost when many nodes decide instead of one?"}
-	for _, n := range nodeCounts {
-		for _, t := range teams() {
+	for _, t := range teams() {
+		for _, n := range t.counts() {
 			if t.policy == "cost" {
 				e.Cases = append(e.Cases, t.on(int(n)))
 			} else {
@@ -91,7 +100,7 @@ func nodes() Experiment {
 			panel := Panel{X: "nodes", Y: m.Name, LogX: true, LogY: m.Name == ttftMean.Name, Ticks: nodeCounts}
 			for _, t := range teams() {
 				if t.news != 0 {
-					continue // it lies on the line before
+					continue
 				}
 				panel.Lines = append(panel.Lines, lines(r, []string{t.name}, nodeCounts, m, func(_ string, x float64) Case { return t.on(int(x)) })...)
 			}
@@ -139,8 +148,12 @@ func evenEnough(cov, alone float64) Judgment {
 	return either(atMost(cov, alone*(1+moreCoV)), atMost(cov, alone+moreCoVBy))
 }
 
-// milliseconds are what delays and pauses between news are varied over.
-var milliseconds = []float64{0.1, 1, 5, 20, 50}
+// What delays and pauses between news are varied over. News lingers a millisecond
+// whatever the pause.
+var (
+	delays = []float64{0.1, 1, 5, 20, 50}
+	pauses = delays[1:]
+)
 
 func inMilliseconds(ms float64) time.Duration {
 	return time.Duration(math.Round(ms * float64(time.Millisecond)))
@@ -160,18 +173,21 @@ func paused(ms float64) Case {
 
 func delay() Experiment {
 	e := Experiment{Name: "delay", Question: "How far apart may eight nodes be, and how old their news?"}
-	for _, ms := range milliseconds {
-		e.Lesser = append(e.Lesser, delayed(ms), paused(ms))
+	for _, ms := range delays {
+		e.Lesser = append(e.Lesser, delayed(ms))
+	}
+	for _, ms := range pauses {
+		e.Lesser = append(e.Lesser, paused(ms))
 	}
 	e.Show = func(page *Page, r *Results) {
 		page.Say("%v at %.0f %% of saturation, the default policy on eight nodes, one seed. The delay is each way, and up to a fifth more or less.", crowd, 100*copes)
-		showMilliseconds(page, r, "delay", "Eight nodes, further and further apart", "delay between two nodes, ms", delayed)
-		showMilliseconds(page, r, "news", "Eight nodes that tell each other less and less often", "least time between two writes of news, ms", paused)
+		showMilliseconds(page, r, "delay", "Eight nodes, further and further apart", "delay between two nodes, ms", delays, delayed)
+		showMilliseconds(page, r, "news", "Eight nodes that tell each other less and less often", "least time between two writes of news, ms", pauses, paused)
 	}
 	return e
 }
 
-func showMilliseconds(page *Page, r *Results, file, title, axis string, at func(ms float64) Case) {
+func showMilliseconds(page *Page, r *Results, file, title, axis string, milliseconds []float64, at func(ms float64) Case) {
 	f := Figure{Title: title, Columns: 3}
 	t := &report.Table{Header: []string{axis, ttftMean.Name, hitRate.Name, loadCoV.Name, peerRate.Name, "decisions without the owner's word"}}
 	for _, m := range []Metric{ttftMean, hitRate, loadCoV} {

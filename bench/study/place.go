@@ -63,9 +63,9 @@ func (p place) copes(policy string) Case {
 func enough(workload string) int {
 	switch workload {
 	case "agent":
-		return 5000
+		return 4000
 	case "conversation":
-		return 6000
+		return 5000
 	}
 	return 0
 }
