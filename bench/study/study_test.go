@@ -162,7 +162,7 @@ func TestFingerprintOfDefaultsIsThatOfNothing(t *testing.T) {
 	plain := job{p.under("cost", 1), 1}
 	named := plain
 	named.Config.Router = router.DefaultConfig() // its functions are new ones each time
-	named.Config.Nodes, named.Config.TTL = 1, 10*time.Minute
+	named.Config.Nodes, named.Config.TTL, named.Config.News = 1, 10*time.Minute, 5*time.Millisecond
 	if plain.fingerprint(nil) != named.fingerprint(nil) {
 		t.Error("defaults that are named make another run")
 	}
