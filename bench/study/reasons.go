@@ -39,10 +39,10 @@ func sayReach(page *Page, list []contest, who string, judge func(contest) (float
 		}
 	}
 	if len(beyond) > 0 {
-		page.Say("15 %% below %s is out of reach at %s: true caches and exact loads together gain less than that on the same opponent.", who, strings.Join(beyond, ", "))
+		page.Say("15 %% below %s is not reached at %s: there the oracle, with true caches and exact loads, gains less than that on the same opponent too.", who, strings.Join(beyond, ", "))
 	}
 	if len(within) > 0 {
-		page.Say("It could be reached by one who knows more, and is not, at %s.", strings.Join(within, ", "))
+		page.Say("Nor is it at %s, where the oracle does reach it.", strings.Join(within, ", "))
 	}
 }
 
