@@ -2,6 +2,7 @@ package study
 
 import (
 	"fmt"
+	"strings"
 
 	"kvca/bench/report"
 	"kvca/router"
@@ -72,6 +73,26 @@ func unevenFleets() Experiment {
 		}
 		page.Say("%.0f %% of what saturates eight fast backends; one seed. The product's nodes are given the backends' weights unless it says so; the oracle and the others see loads, not speeds.", 100*unevenLoad)
 		page.Table(t)
+		sayWhatSpeedsAreWorth(page, r)
 	}
 	return e
+}
+
+// sayWhatSpeedsAreWorth says what a rule could gain that measures how quick each backend
+// is, in place of being told: at most what the true weights gain.
+func sayWhatSpeedsAreWorth(page *Page, r *Results) {
+	told, untold := unevenRules[0], unevenRules[1]
+	var list []string
+	for _, p := range uneven {
+		for _, times := range slower {
+			if is := r.Of(told.at(p, times)); len(is) > 0 {
+				change, _, _ := is.change(r.Of(untold.at(p, times)), ttftMean)
+				list = append(list, fmt.Sprintf("%s (%v, %v times)", percent(change), p, times))
+			}
+		}
+	}
+	if len(list) > 0 {
+		page.Say("Weights are exact here, which is the best that measuring each backend's prefill rate could come to. Against none at all they change mean TTFT by %s: "+
+			"what does not win on every workload with exact figures is no default with measured ones, so weights are the operator's to give.", strings.Join(list, ", "))
+	}
 }
