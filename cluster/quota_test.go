@@ -237,8 +237,8 @@ func TestAKeysOwnerIsKilled(t *testing.T) {
 	if n := rate.fullest(time.Second); n > 2*220+30 { // one second, and what was saved up at the beginning
 		t.Errorf("%d admitted in one second", n)
 	}
-	if n := slow.between(end, slow.span); float64(n) > 2*(slow.span-end).Seconds()+2 || n < 10 {
-		t.Errorf("of 2 requests a second %d in %v", n, slow.span-end)
+	if n, want := float64(slow.between(end, slow.span)), 2*(slow.span-end).Seconds(); n > want+2 || n < want-2 {
+		t.Errorf("of 2 requests a second %v in %v", n, slow.span-end)
 	}
 	if slots.most > 16+8 {
 		t.Errorf("%d at once, want 16, and one more for each node at most", slots.most)

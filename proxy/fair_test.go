@@ -165,7 +165,7 @@ func TestWhoWaitsForOneBackendDoesNotKeepOthersWaiting(t *testing.T) {
 func TestRoomOfPoolsThatOthersWaitFor(t *testing.T) {
 	most := 0
 	g := newRig(t, 2, with(func(c *Config) { c.MaxActive = most }))
-	if _, known := g.proxy.Room("m"); known {
+	if _, known := g.proxy.Room("m", 0); known {
 		t.Error("there is room to wait for where nobody waits")
 	}
 	most = 3
@@ -184,15 +184,18 @@ func TestRoomOfPoolsThatOthersWaitFor(t *testing.T) {
 		free  int
 		known bool
 	}{{"m", 6, true}, {"m" + pinned + id, 3, true}, {"m" + pinned + "nobody", 0, false}, {"unknown", 0, false}} {
-		if free, known := g.proxy.Room(c.pool); known != c.known || known && free != c.free {
+		if free, known := g.proxy.Room(c.pool, 0); known != c.known || known && free != c.free {
 			t.Errorf("%q: %d, %t; want %d, %t", c.pool, free, known, c.free, c.known)
 		}
 	}
 	var one sync.WaitGroup
 	one.Go(func() { g.expect(200, "/v1/chat/completions", chat("first")) })
 	<-inside
-	if free, _ := g.proxy.Room("m"); free != 5 {
+	if free, known := g.proxy.Room("m", g.pool.Print("m")); free != 5 || !known {
 		t.Errorf("%d are free beside one that is under way, want 5", free)
+	}
+	if _, known := g.proxy.Room("m", g.pool.Print("m")+1); known {
+		t.Error("a pool of other backends is called for")
 	}
 	close(let)
 	one.Wait()

@@ -15,12 +15,13 @@ import (
 const pinned = "\n"
 
 // Room is how many requests more a pool takes that requests at other nodes wait for;
-// false where there is no such pool here, or nobody waits.
-func (p *Proxy) Room(pool string) (free int, known bool) {
+// false where there is no such pool here, or nobody waits, or it has other backends than
+// those that Print of the pool says, unless that is 0.
+func (p *Proxy) Room(pool string, backends uint64) (free int, known bool) {
 	cfg := p.config()
 	model, id, pin := strings.Cut(pool, pinned)
 	members, ok := p.pool.Model(model)
-	if cfg.MaxActive == 0 || !ok {
+	if cfg.MaxActive == 0 || !ok || backends != 0 && backends != p.pool.Print(model) {
 		return 0, false
 	}
 	if pin {
@@ -41,7 +42,7 @@ func (x *exchange) turn(ctx context.Context) error {
 	if t := x.tenant; t != nil {
 		w.Tenant, w.Class, w.Weight = t.Name, t.Class, t.Weight
 	}
-	x.pool = x.want.Model
+	x.pool, w.Backends = x.want.Model, x.p.pool.Print(x.want.Model)
 	if x.want.Pin != nil { // it waits for one backend, and must not stand before those who don't
 		x.pool += pinned + x.want.Pin.ID
 	}

@@ -10,14 +10,14 @@ import (
 func AppendTurn(b []byte, m *turn.Message) []byte {
 	b = appendName(append(b, byte(m.Op)), m.Pool)
 	b = appendName(binary.AppendUvarint(b, m.ID), m.Tenant)
-	return appendSpan(appendSpan(appendF64(append(b, m.Class), m.Weight), m.Waited), m.Left)
+	return appendU64(appendSpan(appendSpan(appendF64(append(b, m.Class), m.Weight), m.Waited), m.Left), m.Backends)
 }
 
 // Turn reads a Turn frame.
 func (r *Reader) Turn() (m turn.Message) {
 	m.Op, m.Pool = turn.Op(r.U8()), r.name()
 	m.ID, m.Tenant = r.Uvarint(), r.name()
-	m.Class, m.Weight, m.Waited, m.Left = r.U8(), r.F64(), r.span(), r.span()
+	m.Class, m.Weight, m.Waited, m.Left, m.Backends = r.U8(), r.F64(), r.span(), r.span(), r.U64()
 	if m.Op == 0 || m.Op >= turn.Ops {
 		r.bad = true
 	}

@@ -13,7 +13,7 @@ func TestTurnsComeAsTheyWent(t *testing.T) {
 		want := turn.Message{
 			Op: turn.Op(rapid.IntRange(1, int(turn.Ops)-1).Draw(t, "op")), Pool: rapid.StringN(0, -1, turn.MaxName).Draw(t, "pool"),
 			ID: rapid.Uint64().Draw(t, "id"), Tenant: rapid.StringN(0, -1, turn.MaxName).Draw(t, "tenant"),
-			Class: rapid.Uint8().Draw(t, "class"), Weight: rapid.Float64().Draw(t, "weight"), Waited: drawSpan(t), Left: drawSpan(t),
+			Class: rapid.Uint8().Draw(t, "class"), Weight: rapid.Float64().Draw(t, "weight"), Waited: drawSpan(t), Left: drawSpan(t), Backends: rapid.Uint64().Draw(t, "backends"),
 		}
 		whole := AppendTurn(nil, &want)
 		r := NewReader(append(whole[:len(whole):len(whole)], "what a later version appends"...))

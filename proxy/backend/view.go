@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"kvca/router"
+	"kvca/state/ring"
 )
 
 // view is an immutable picture of the pool: requests read it without a lock, a
@@ -22,6 +23,7 @@ type members struct {
 	facts    []*router.Backend
 	backends []*Backend
 	adapter  bool // on top of another model
+	print    uint64
 }
 
 func newView(backends []*Backend) *view {
@@ -50,6 +52,7 @@ func (v *view) enter(b *Backend) {
 		m := v.models[name]
 		m.facts = append(m.facts, b.facts)
 		m.backends = append(m.backends, b)
+		m.print ^= ring.Key(b.config.ID)
 	}
 	for _, c := range b.engine.cards {
 		if m := v.models[c.ID]; m != nil && c.Parent != "" && c.Parent != c.ID {
@@ -103,6 +106,15 @@ func (p *Pool) Model(name string) (list []*router.Backend, known bool) {
 		return nil, false
 	}
 	return m.facts, true
+}
+
+// Print tells the sets of backends apart that serve a model at different nodes: equal
+// sets have equal ones. It is 0 for none.
+func (p *Pool) Print(model string) uint64 {
+	if m := p.view.Load().models[model]; m != nil {
+		return m.print
+	}
+	return 0
 }
 
 // IsAdapter is whether an engine says that the model is an adapter on top of another

@@ -53,7 +53,8 @@
 // nodes may call for one pool for a moment, and let in more than there is room for, but
 // nobody is forgotten: what the caller has of another node goes with the link, and what
 // was not taken back five seconds after its deadline. That somebody waits is told to all
-// nodes within a tick, so others may still pass those who came last.
+// nodes within a tick, so others may still pass those who came last. A caller that knows
+// other backends under the name of a pool says no, too.
 //
 // One mutex guards both orders. It isn't held while a room is asked, and not
 // taken at all where nobody waits. Messages are sent under it, so that they go in the

@@ -63,6 +63,9 @@ type Waiter struct {
 	Weight float64
 	// Bytes is the memory that is held while it waits.
 	Bytes int64
+	// Backends tells the set of backends apart that it waits for, 0 for any: a node that
+	// knows others under the pool's name does not call for it.
+	Backends uint64
 	// Deadline is when it may wait no longer, zero for MaxWait from now.
 	Deadline time.Time
 }
@@ -262,9 +265,16 @@ func (q *Queue) dismiss(out []*entry, reason shed, err error) {
 	}
 }
 
-// admit lets in who is next in a pool that is called from here, as far as there is
-// room. Those who were let in and don't show in it yet have theirs already.
+// admit lets in who is next in a pool, unless that is for the next look to do.
 func (q *Queue) admit(pool string) {
+	if !q.isApart(pool) {
+		q.look(pool)
+	}
+}
+
+// look lets in who is next in a pool that is called from here, as far as there is
+// room. Those who were let in and don't show in it yet have theirs already.
+func (q *Queue) look(pool string) {
 	for {
 		q.mu.Lock()
 		now := time.Now()
@@ -315,9 +325,9 @@ func (q *Queue) settle() {
 	case n > 0 && !q.running:
 		q.running = true
 		if q.timer == nil {
-			q.timer = time.AfterFunc(pollRoomEvery, q.poll)
+			q.timer = time.AfterFunc(q.share.pollEvery(), q.poll)
 		} else {
-			q.timer.Reset(pollRoomEvery)
+			q.timer.Reset(q.share.pollEvery())
 		}
 	case n == 0 && q.running && q.timer.Stop():
 		q.running = false // else poll runs, and finds nobody
@@ -335,12 +345,12 @@ func (q *Queue) poll() {
 	}
 	q.mu.Unlock()
 	for _, pool := range append(pools, "") { // one at least: who has waited too long is found there
-		q.admit(pool)
+		q.look(pool)
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.announce(time.Now())
 	if q.running = q.order.waiting+q.calls.waiting+len(q.share.announced) > 0; q.running {
-		q.timer.Reset(pollRoomEvery)
+		q.timer.Reset(q.share.pollEvery())
 	}
 }

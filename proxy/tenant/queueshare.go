@@ -3,6 +3,7 @@ package tenant
 import (
 	"cmp"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -19,7 +20,7 @@ const (
 	// asked for notAsked.
 	crowdedEvery = 300 * time.Millisecond
 	crowdedFor   = time.Second
-	notAsked     = 2 * time.Second
+	notAsked     = 5 * time.Second
 	// graceLeft is how long after its deadline a waiter at another node is kept, whose
 	// own node should have taken it back.
 	graceLeft = 5 * time.Second
@@ -40,8 +41,8 @@ type Peers interface {
 // sent is sent under it, so that it goes in the order in which it happened.
 type share struct {
 	peers Peers // nil: there are none
-	// room is that of a pool that nobody here waits for; false where there is no such.
-	room func(pool string) (int, bool)
+	// room is that of a pool that others wait for; false where there is no such.
+	room func(pool string, backends uint64) (int, bool)
 
 	// callers are those of the pools that somebody here waits for, waits are who does.
 	callers map[string]*poolCaller
@@ -79,9 +80,9 @@ func newShare() share {
 
 // Share makes the queue one of all nodes: who waits has its turn among all who wait
 // for the same pool. room says how many requests more a pool takes, false for a pool
-// that is unknown here; it is called as a Room is. It is called once, before Enter;
+// that is unknown here, or has other backends than those unless they are 0; it is called as a Room is. It is called once, before Enter;
 // messages that come earlier are dropped.
-func (q *Queue) Share(peers Peers, room func(pool string) (free int, known bool)) {
+func (q *Queue) Share(peers Peers, room func(pool string, backends uint64) (free int, known bool)) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.share.peers, q.share.room = peers, room
@@ -127,7 +128,7 @@ func (q *Queue) put(e *entry, now time.Time) {
 func (q *Queue) waitOf(e *entry, now time.Time) *turn.Message {
 	return &turn.Message{
 		Op: turn.Wait, Pool: e.pool, ID: e.id, Tenant: e.Tenant, Class: uint8(e.Class), Weight: e.Weight,
-		Waited: now.Sub(e.since), Left: e.Deadline.Sub(now),
+		Waited: now.Sub(e.since), Left: e.Deadline.Sub(now), Backends: e.Backends,
 	}
 }
 
@@ -207,6 +208,25 @@ func (q *Queue) tend(now time.Time) {
 			q.move(pool, p, node, now)
 		}
 	}
+}
+
+// pollEvery is when the queue next looks by itself. Nodes that do without their caller
+// find room in this way only, so they must not look in step.
+func (s *share) pollEvery() time.Duration {
+	if s.peers == nil {
+		return pollRoomEvery
+	}
+	return pollRoomEvery/2 + rand.N(pollRoomEvery)
+}
+
+// isApart is whether this node calls for a pool that is another's to call for. Then
+// room is for whichever node finds it by its next look: else the one that has all slots
+// would keep them.
+func (q *Queue) isApart(pool string) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	p := q.share.callers[pool]
+	return p != nil && p.node == "" && time.Now().Before(p.until)
 }
 
 // freedElsewhere tells another caller, if there is one, that a request of a pool has
@@ -331,7 +351,7 @@ func (q *Queue) Hear(node string, m *turn.Message) {
 // call lets a waiter at another node wait for its turn here, or says no.
 func (q *Queue) call(node string, m *turn.Message, now time.Time) bool {
 	at := waiterAt{node, m.ID}
-	_, known := q.share.room(m.Pool)
+	_, known := q.share.room(m.Pool, m.Backends)
 	if !known || len(q.share.called) >= mostCalled || q.share.called[at] != nil {
 		q.share.peers.Tell(node, &turn.Message{Op: turn.No, Pool: m.Pool, ID: m.ID})
 		return false
@@ -339,7 +359,7 @@ func (q *Queue) call(node string, m *turn.Message, now time.Time) bool {
 	w := Waiter{Tenant: m.Tenant, Class: int(m.Class), Weight: m.Weight, Deadline: now.Add(m.Left + graceLeft)}
 	pool, room := m.Pool, q.share.room
 	e := &entry{Waiter: w.within(), pool: pool, since: now.Add(-m.Waited), node: node, id: m.ID, room: func() int {
-		if free, known := room(pool); known {
+		if free, known := room(pool, 0); known {
 			return free
 		}
 		return math.MaxInt // there is nothing to wait for any more

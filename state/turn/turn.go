@@ -53,9 +53,11 @@ type Message struct {
 	ID uint64
 
 	// Of a waiter: whose it is, its class (0 is first), its tenant's weight, how long it
-	// has waited and how long it may yet. For Wait only.
+	// has waited and how long it may yet, and what tells the set of backends apart that
+	// it waits for: a node that knows others does not call for it. For Wait only.
 	Tenant       string
 	Class        uint8
 	Weight       float64
 	Waited, Left time.Duration
+	Backends     uint64
 }
