@@ -160,7 +160,7 @@ func (c *Cluster) routesTo(id string) bool {
 func (c *Cluster) followRosters() {
 	given, health := c.readRosters()
 	own := make(map[string]bool)
-	for _, b := range c.roster {
+	for _, b := range c.cfg.Fleet.Backends() { // what operators changed has been followed since the roster was told
 		own[b.ID] = true
 		if b.Learned && !c.isGiven(b.ID) {
 			c.remove(b.ID)
