@@ -33,19 +33,14 @@ func (x *Index) follow(p *Prompt, r *Result, f *family, blocks int) {
 	}
 	e := extras{media: p.Media, blockSize: f.blockSize}
 	r.work.root(f.blockSize, p.LoRA, p.Salt)
-	tokens := p.Tokens
-	for blocks > 0 {
-		n := min(blocks, lookupBatch)
-		blocks -= n
-		r.keys = r.keys[:0]
-		for range n {
-			r.keys = append(r.keys, r.work.next(tokens[:f.blockSize], e.next()))
+	tokens := p.Tokens[:blocks*f.blockSize]
+	x.followKeys(r, func(keys []uint64) []uint64 {
+		for len(tokens) > 0 && len(keys) < lookupBatch {
+			keys = append(keys, r.work.next(tokens[:f.blockSize], e.next()))
 			tokens = tokens[f.blockSize:]
 		}
-		if !x.walkBatch(r, r.keys) {
-			return
-		}
-	}
+		return keys
+	})
 }
 
 func (x *Index) followNamed(p *Prompt, r *Result, f *family, blocks int) {
@@ -56,23 +51,37 @@ func (x *Index) followNamed(p *Prompt, r *Result, f *family, blocks int) {
 	for i, h := range keys {
 		keys[i] = named(x.key, h, f.print)
 	}
-	for len(keys) > 0 {
+	x.followKeys(r, func(batch []uint64) []uint64 {
 		n := min(len(keys), lookupBatch)
-		if !x.walkBatch(r, keys[:n]) {
+		batch, keys = append(batch, keys[:n]...), keys[n:]
+		return batch
+	})
+}
+
+// followKeys walks along the blocks that next appends, a batch at a time, until it
+// appends none.
+func (x *Index) followKeys(r *Result, next func(keys []uint64) []uint64) {
+	for {
+		r.batch = next(r.batch[:0])
+		if len(r.batch) == 0 || !x.walkBatch(r, r.batch) {
 			return
 		}
-		keys = keys[n:]
 	}
+}
+
+// shardsOf has a bit for each shard that one of the keys is in.
+func (x *Index) shardsOf(keys []uint64) (shards [1 << maxShardBits / 64]uint64) {
+	for _, key := range keys {
+		s := key >> (64 - x.shardBits)
+		shards[s/64] |= 1 << (s % 64)
+	}
+	return shards
 }
 
 // walkBatch walks along at most lookupBatch blocks; false where nobody holds the
 // last. It takes the locks of their shards in order.
 func (x *Index) walkBatch(r *Result, keys []uint64) bool {
-	var locked [1 << maxShardBits / 64]uint64
-	for _, key := range keys {
-		s := key >> (64 - x.shardBits)
-		locked[s/64] |= 1 << (s % 64)
-	}
+	locked := x.shardsOf(keys)
 	x.lock(&locked)
 	defer x.unlock(&locked)
 	var places [lookupBatch]uint64
@@ -88,15 +97,23 @@ func (x *Index) walkBatch(r *Result, keys []uint64) bool {
 }
 
 // locate finds the heads of blocks, as far as there is one for each. Most of the
-// time it is waiting for memory, so it asks for that of all blocks before it
-// needs any: a block's entries are mostly within 8 places from its home.
+// time it waits for memory. A processor waits for many places at a time, if to ask for
+// them takes few instructions and no guesses. So first comes where to look, then all is
+// touched, and then read: a block's entries are mostly within 8 places from its home.
 func (x *Index) locate(keys []uint64, places *[lookupBatch]uint64, w *walk) (found int) {
+	var chunks [lookupBatch]*chunk[uint64]
 	for i, key := range keys {
 		t := &x.shards[key>>(64-x.shardBits)].table
 		places[i] = t.home(x.turn(key))
-		c, at := t.at(places[i])
-		w.touched += c.hash[at] + c.hash[min(at+7, chunkMask)] + c.val[at] + c.val[min(at+7, chunkMask)]
+		chunks[i] = t.chunks[places[i]>>chunkBits]
 	}
+	sum := w.touched
+	for i, c := range chunks[:len(keys)] {
+		first := places[i] & chunkMask
+		last := min(first+near-1, chunkMask)
+		sum += *c.hashAt(first) + *c.hashAt(last) + *c.valAt(first) + *c.valAt(last)
+	}
+	w.touched = sum
 	for i, key := range keys {
 		t, ok := &x.shards[key>>(64-x.shardBits)].table, false
 		if places[i], ok = t.findNear(places[i], x.turn(key)); !ok {

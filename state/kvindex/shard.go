@@ -77,7 +77,7 @@ type shard struct {
 	mu     sync.Mutex // held for at most bite places, and by lookups for lookupBatch blocks
 	table  table[uint64]
 	blocks int
-	_      [64]byte // no shard's lock is on the line of another's
+	// Its size is a multiple of a cache line's, so that no lock is on the line of another's.
 }
 
 // holdBy changes the tiers in which a source holds a block to before&keep | add,

@@ -1,6 +1,9 @@
 package kvindex
 
-import "math/bits"
+import (
+	"math/bits"
+	"unsafe"
+)
 
 // Loads of a table in 1/64, and by how much it grows a cycle. The part that has
 // not been spread out yet is fuller by that than the average.
@@ -31,14 +34,16 @@ const (
 //
 // Hashes must be uniform and not 0.
 type table[V any] struct {
-	pool    *pool[V]
+	// What a search needs comes first, on the cache line of a shard's lock.
 	chunks  []*chunk[V] // the last one is the void: every search ends
-	owned   int         // chunks that are not the void
 	a, b, f uint64
-	room    int // places, as far as spread out
-	n       int // entries
-	loose   bool
-	moved   []moved[V]
+
+	pool  *pool[V]
+	owned int // chunks that are not the void
+	room  int // places, as far as spread out
+	n     int // entries
+	loose bool
+	moved []moved[V]
 }
 
 // moved is an entry on its way to another place.
@@ -60,11 +65,13 @@ func scale(hash, n uint64) uint64 {
 	return home
 }
 
+// home is computed both ways: which one counts can't be foreseen.
 func (t *table[V]) home(hash uint64) uint64 {
-	if home := scale(hash, t.a); home < t.f {
-		return home
+	home, wider := scale(hash, t.a), scale(hash, t.b)
+	if home >= t.f {
+		home = wider
 	}
-	return scale(hash, t.b)
+	return home
 }
 
 // at is what is at a place; hash 0 means nothing.
@@ -73,12 +80,12 @@ func (t *table[V]) at(place uint64) (c *chunk[V], i uint64) {
 }
 
 func (t *table[V]) hashAt(place uint64) uint64 {
-	return t.chunks[place>>chunkBits].hash[place&chunkMask]
+	return *t.chunks[place>>chunkBits].hashAt(place)
 }
 
 // val is the value at a place that has an entry.
 func (t *table[V]) val(place uint64) *V {
-	return &t.chunks[place>>chunkBits].val[place&chunkMask]
+	return t.chunks[place>>chunkBits].valAt(place)
 }
 
 // find returns the place of the first entry of a hash, or where it would be put.
@@ -107,14 +114,14 @@ func (t *table[V]) findNear(place, hash uint64) (uint64, bool) {
 		return t.findFrom(place, hash)
 	}
 	less := uint64(0)
-	for _, x := range (*[near]uint64)(c.hash[i:]) {
+	for _, x := range (*[near]uint64)(unsafe.Pointer(c.hashAt(i))) {
 		_, below := bits.Sub64(x-1, hash-1, 0)
 		less += below
 	}
 	if less == near {
 		return t.findFrom(place+near, hash)
 	}
-	return place + less, c.hash[(i+less)&chunkMask] == hash
+	return place + less, *c.hashAt(i + less) == hash
 }
 
 // seek returns the place of the first entry whose hash is not below the given

@@ -53,10 +53,10 @@ func (w *walk) gather(t *table[uint64], place, hash uint64) {
 	w.have(n.group(), n.bit(), headTiers(v))
 	for place++; ; place++ {
 		c, i := t.at(place)
-		if c.hash[i] != hash {
+		if *c.hashAt(i) != hash {
 			return
 		}
-		v := c.val[i]
+		v := *c.valAt(i)
 		w.have(groupOf(v), v&groupSources, groupTiers(v))
 	}
 }
