@@ -98,7 +98,7 @@ func (t *table[V]) findFrom(place, hash uint64) (uint64, bool) {
 		c := t.chunks[place>>chunkBits]
 		for i := place & chunkMask; i < chunkLen; i++ {
 			// An empty place is 0, and 0-1 is not less than anything.
-			if x := c.hash[i]; x-1 >= hash-1 {
+			if x := *c.hashAt(i); x-1 >= hash-1 {
 				return place&^chunkMask | i, x == hash
 			}
 		}
