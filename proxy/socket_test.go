@@ -191,6 +191,34 @@ func TestAClientThatLeavesBeforeItsWebSocketIsOpen(t *testing.T) {
 	<-told
 }
 
+// A backend that takes the handshake and never answers holds no place for ever, and
+// counts as failed.
+func TestAWebSocketThatIsNeverAnsweredIsGivenUp(t *testing.T) {
+	g := newRig(t, 1, func(_ *Config, _ *router.Config, p *poolConfig) { p.UpgradeTimeout = 50 * time.Millisecond })
+	told := make(chan struct{})
+	g.engines[0].answer(func(_ http.ResponseWriter, r *http.Request) {
+		<-r.Context().Done()
+		close(told)
+	})
+	if _, _, resp := g.dial("/v1/realtime", "", ""); resp.StatusCode != 504 {
+		t.Errorf("%d, want 504", resp.StatusCode)
+	}
+	<-told
+	g.await("the place is back", func() bool { return g.places() == 0 })
+
+	g.engines[0].answer(socketEngine(echo))
+	conn, in, resp := g.dial("/v1/realtime", "", "")
+	if resp.StatusCode != 101 {
+		t.Fatalf("then %d, want 101", resp.StatusCode)
+	}
+	time.Sleep(100 * time.Millisecond) // longer than the wait: it is for the answer alone
+	io.WriteString(conn, frame("hello"))
+	got := make([]byte, len(frame("hello")))
+	if _, err := io.ReadFull(in, got); err != nil || string(got) != frame("hello") {
+		t.Errorf("%q came back, %v", got, err)
+	}
+}
+
 func TestAQuietWebSocketIsCut(t *testing.T) {
 	g := newRig(t, 1, func(c *Config, _ *router.Config, _ *poolConfig) { c.SocketIdle = 50 * time.Millisecond })
 	g.engines[0].answer(socketEngine(echo))

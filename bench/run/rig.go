@@ -155,6 +155,16 @@ func (r *rig) judge(kept bool, format string, args ...any) error {
 	return nil
 }
 
+// judgeHere judges what a machine may be too slow for: where the least that was measured
+// on it is over what is promised, too, nothing can be said.
+func (r *rig) judgeHere(kept, possible bool, format string, args ...any) error {
+	if kept || possible {
+		return r.judge(kept, format, args...)
+	}
+	r.Printf("* can't be shown on this machine: %s\n", fmt.Sprintf(format, args...))
+	return nil
+}
+
 // absolute is the path from the root, since children may change their folder.
 func absolute(path string) string {
 	if abs, err := filepath.Abs(path); err == nil {

@@ -126,15 +126,11 @@ func (r *rig) half(ctx context.Context, g *gateway.Running, rate float64, lasts 
 		added, least := through.Quantile(c.q)-direct.Quantile(c.q), bare.Quantile(c.q)-direct.Quantile(c.q)
 		within := fmt.Sprintf("p%.0f added by kvca_gateway_seconds: between %v and %v, promised under %v", c.q*100, lower, upper, c.most)
 		outside := fmt.Sprintf("p%.0f added as seen from outside: %v, promised under %v; a bare proxy adds %v", c.q*100, added.Round(time.Microsecond), c.most, least.Round(time.Microsecond))
-		switch {
-		case !quiet:
+		if !quiet {
 			r.Printf("* not judged, the machine is busy: %s\n* not judged, the machine is busy: %s\n", within, outside)
-		case added >= c.most && least >= c.most:
-			faults = append(faults, r.judge(upper <= c.most, "%s", within))
-			r.Printf("* can't be shown on this machine: %s\n", outside)
-		default:
-			faults = append(faults, r.judge(upper <= c.most, "%s", within), r.judge(added < c.most, "%s", outside))
+			continue
 		}
+		faults = append(faults, r.judge(upper <= c.most, "%s", within), r.judgeHere(added < c.most, least < c.most, "%s", outside))
 	}
 	return errors.Join(faults...)
 }

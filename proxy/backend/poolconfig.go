@@ -40,6 +40,11 @@ type PoolConfig struct {
 	// first.
 	HeaderTimeout time.Duration
 
+	// UpgradeTimeout bounds the wait for the answer to a WebSocket's handshake.
+	// Default 10 s: no prefill comes before it. Longer lets a backend that never
+	// answers hold places among the WebSockets.
+	UpgradeTimeout time.Duration
+
 	// IdleTimeout is how long a connection to a backend is kept unused. Default
 	// 4 s. At or above the engine's own keep-alive (5 s in uvicorn) requests meet
 	// connections that the engine is closing; far below it, light traffic
@@ -96,6 +101,7 @@ func (c PoolConfig) withDefaults() PoolConfig {
 	duration(&c.HealthTimeout, 2*time.Second)
 	duration(&c.ScrapeInterval, time.Second)
 	duration(&c.ConnectTimeout, 2*time.Second)
+	duration(&c.UpgradeTimeout, 10*time.Second)
 	duration(&c.IdleTimeout, 4*time.Second)
 	duration(&c.SlowStart, 10*time.Second)
 	duration(&c.DiscoveryTimeout, 3*time.Second)
@@ -131,6 +137,7 @@ func (c PoolConfig) Validate() error {
 	atLeast("scrape_interval", c.ScrapeInterval, 10*time.Millisecond)
 	atLeast("connect_timeout", c.ConnectTimeout, time.Millisecond)
 	atLeast("header_timeout", c.HeaderTimeout, 0)
+	atLeast("upgrade_timeout", c.UpgradeTimeout, time.Millisecond)
 	atLeast("idle_timeout", c.IdleTimeout, time.Millisecond)
 	atLeast("discovery_timeout", c.DiscoveryTimeout, 10*time.Millisecond)
 	if c.MaxConns < 1 {
