@@ -55,7 +55,8 @@ func (k *keyer) next(tokens []uint32, extra uint64) uint64 {
 
 // plainKey is the SipHash-2-4 of a block that depends on nothing but the one before and an
 // even number of tokens. It is most of what a lookup computes, so the tokens are not
-// written down as bytes first.
+// written down as bytes first, and two rounds are written out: a loop over them takes
+// a quarter longer.
 func plainKey(key chain.Key, last uint64, tokens []uint32) uint64 {
 	v0, v1 := key.K0^0x736f6d6570736575, key.K1^0x646f72616e646f6d
 	v2, v3 := key.K0^0x6c7967656e657261, key.K1^0x7465646279746573
