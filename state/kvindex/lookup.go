@@ -33,14 +33,19 @@ func (x *Index) follow(p *Prompt, r *Result, f *family, blocks int) {
 	}
 	e := extras{media: p.Media, blockSize: f.blockSize}
 	r.work.root(f.blockSize, p.LoRA, p.Salt)
-	tokens := p.Tokens[:blocks*f.blockSize]
-	x.followKeys(r, func(keys []uint64) []uint64 {
-		for len(tokens) > 0 && len(keys) < lookupBatch {
-			keys = append(keys, r.work.next(tokens[:f.blockSize], e.next()))
+	tokens := p.Tokens
+	for blocks > 0 {
+		n := min(blocks, lookupBatch)
+		blocks -= n
+		r.keys = r.keys[:0]
+		for range n {
+			r.keys = append(r.keys, r.work.next(tokens[:f.blockSize], e.next()))
 			tokens = tokens[f.blockSize:]
 		}
-		return keys
-	})
+		if !x.walkBatch(r, r.keys) {
+			return
+		}
+	}
 }
 
 func (x *Index) followNamed(p *Prompt, r *Result, f *family, blocks int) {
@@ -51,37 +56,23 @@ func (x *Index) followNamed(p *Prompt, r *Result, f *family, blocks int) {
 	for i, h := range keys {
 		keys[i] = named(x.key, h, f.print)
 	}
-	x.followKeys(r, func(batch []uint64) []uint64 {
+	for len(keys) > 0 {
 		n := min(len(keys), lookupBatch)
-		batch, keys = append(batch, keys[:n]...), keys[n:]
-		return batch
-	})
-}
-
-// followKeys walks along the blocks that next appends, a batch at a time, until it
-// appends none.
-func (x *Index) followKeys(r *Result, next func(keys []uint64) []uint64) {
-	for {
-		r.batch = next(r.batch[:0])
-		if len(r.batch) == 0 || !x.walkBatch(r, r.batch) {
+		if !x.walkBatch(r, keys[:n]) {
 			return
 		}
+		keys = keys[n:]
 	}
-}
-
-// shardsOf has a bit for each shard that one of the keys is in.
-func (x *Index) shardsOf(keys []uint64) (shards [1 << maxShardBits / 64]uint64) {
-	for _, key := range keys {
-		s := key >> (64 - x.shardBits)
-		shards[s/64] |= 1 << (s % 64)
-	}
-	return shards
 }
 
 // walkBatch walks along at most lookupBatch blocks; false where nobody holds the
 // last. It takes the locks of their shards in order.
 func (x *Index) walkBatch(r *Result, keys []uint64) bool {
-	locked := x.shardsOf(keys)
+	var locked [1 << maxShardBits / 64]uint64
+	for _, key := range keys {
+		s := key >> (64 - x.shardBits)
+		locked[s/64] |= 1 << (s % 64)
+	}
 	x.lock(&locked)
 	defer x.unlock(&locked)
 	var places [lookupBatch]uint64

@@ -22,14 +22,14 @@ type chunk[V any] struct {
 	val  [chunkLen]V
 }
 
-// hashAt and valAt are where a place's hash and value are. To index the arrays would have
-// the processor read a chunk's first line each time, in case there is no chunk: a
-// lookup would wait for that line, too.
-
+// hashAt is where a place's hash is. To index the array would have the processor read the
+// chunk's first line each time, in case there is no chunk: a lookup would wait for that
+// line, too.
 func (c *chunk[V]) hashAt(i uint64) *uint64 {
 	return (*uint64)(unsafe.Add(unsafe.Pointer(c), i&chunkMask*8))
 }
 
+// valAt is where a place's value is, as hashAt.
 func (c *chunk[V]) valAt(i uint64) *V {
 	return (*V)(unsafe.Add(unsafe.Pointer(c), unsafe.Offsetof(c.val)+uintptr(i&chunkMask)*unsafe.Sizeof(c.val[0])))
 }

@@ -27,11 +27,10 @@ type Result struct {
 	rows  []row // by slot
 	stamp uint32
 
-	walk  walk
-	keys  []uint64 // of a whole prompt, where the engine's hashes give them
-	batch []uint64
-	work  keyer
-	size  int // tokens a block of the family that is looked at
+	walk walk
+	keys []uint64
+	work keyer
+	size int // tokens a block of the family that is looked at
 
 	prompt enginehash.Prompt
 }

@@ -72,12 +72,12 @@ func unpackSample(s uint64) [2]uint32 {
 
 // shard is the blocks whose keys begin with the same bits. Its table has the keys
 // turned by those bits, so that the bits that differ come first and the order
-// is that of the keys.
+// is that of the keys. Its size is a multiple of a cache line's, so that no shard's lock is
+// on the line of another's.
 type shard struct {
 	mu     sync.Mutex // held for at most bite places, and by lookups for lookupBatch blocks
 	table  table[uint64]
 	blocks int
-	// Its size is a multiple of a cache line's, so that no lock is on the line of another's.
 }
 
 // holdBy changes the tiers in which a source holds a block to before&keep | add,

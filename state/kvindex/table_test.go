@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"unsafe"
 
 	"pgregory.net/rapid"
 )
@@ -41,6 +42,12 @@ func checkTable(t failer, tab *table[uint64], want []moved[uint64]) {
 	}
 	if owned != tab.owned || tab.chunks[len(tab.chunks)-1] != tab.pool.void {
 		t.Fatalf("owned = %d, want %d; the last chunk must be void", tab.owned, owned)
+	}
+}
+
+func TestShardsShareNoCacheLine(t *testing.T) {
+	if size := unsafe.Sizeof(shard{}); size%64 != 0 {
+		t.Errorf("a shard has %d bytes, want a multiple of 64", size)
 	}
 }
 
