@@ -12,6 +12,7 @@ import (
 	"kvca/router"
 	"kvca/state/cbr"
 	"kvca/state/chain"
+	"kvca/state/virtualtime"
 )
 
 // front is a node with the product's router on it.
@@ -139,7 +140,7 @@ func randomText(rng *rand.Rand, n int) []byte {
 // stay where the turn before was served, and load spreads.
 func TestFollowUpsStayOverManyNodes(t *testing.T) {
 	counts, seeds := []int{1, 3, 8}, uint64(3)
-	if raced {
+	if virtualtime.Raced {
 		counts, seeds = []int{3, 8}, 1
 	}
 	for _, nodes := range counts {
@@ -175,7 +176,7 @@ func TestFollowUpsStayOverManyNodes(t *testing.T) {
 				slices.Sort(most)
 				middle := len(kept) / 2
 				t.Logf("kept %.3f, max/mean %.2f (medians of %d)", kept[middle], most[middle], seeds)
-				if !raced && (kept[middle] < c.kept || most[middle] > c.most) {
+				if !virtualtime.Raced && (kept[middle] < c.kept || most[middle] > c.most) {
 					t.Errorf("kept %v, want %v or more; max/mean %v, want %v at most", kept, c.kept, most, c.most)
 				}
 			})

@@ -16,6 +16,7 @@ import (
 	"kvca/state/chain"
 	"kvca/state/ledger"
 	"kvca/state/ring"
+	"kvca/state/virtualtime"
 )
 
 // The harness runs real nodes (membership, links, ledgers, block maps) in virtual
@@ -388,7 +389,7 @@ func (w *world) sameMaps() string {
 func inBubble(t *testing.T, seed uint64, f func(w *world)) {
 	t.Helper()
 	t.Logf("seed %d", seed)
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		w := newWorld(t, seed)
 		defer w.close()
 		f(w)

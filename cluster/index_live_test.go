@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"kvca/state/kvindex"
+	"kvca/state/virtualtime"
 )
 
 // driven is an engine with a life of its own: it changes while its feeds come and go.
@@ -63,7 +64,7 @@ func (d *driven) lose(n *testNode) {
 // while their blocks are copied.
 func TestSourcesAgreeAfterRandomFaults(t *testing.T) {
 	seeds := uint64(12)
-	if raced {
+	if virtualtime.Raced {
 		seeds = 6
 	}
 	for seed := uint64(1); seed <= seeds; seed++ {

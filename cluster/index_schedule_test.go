@@ -7,6 +7,7 @@ import (
 
 	"kvca/state"
 	"kvca/state/kvindex"
+	"kvca/state/virtualtime"
 )
 
 func slotOf(i int) state.Slot { return state.Slot(i) }
@@ -188,7 +189,7 @@ func (s *tale) disagrees() string {
 // each engine what it holds, if anybody reads it, and else nothing.
 func TestEveryNodeKnowsWhatTheTellerKnows(t *testing.T) {
 	tales := uint64(60)
-	if raced {
+	if virtualtime.Raced {
 		tales = 20
 	}
 	for seed := uint64(1); seed <= tales; seed++ {

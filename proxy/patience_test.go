@@ -4,8 +4,9 @@ import (
 	"io"
 	"net"
 	"testing"
-	"testing/synctest"
 	"time"
+
+	"kvca/state/virtualtime"
 )
 
 // pipeListener hands out one end of a pipe.
@@ -17,7 +18,7 @@ func (l pipeListener) Addr() net.Addr            { return &net.TCPAddr{} }
 
 // A connection that was opened ahead of need may wait; headers that have begun may not.
 func TestAConnectionMayWaitForItsFirstRequest(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		far, near := net.Pipe()
 		defer far.Close()
 		l := pipeListener{make(chan net.Conn, 1)}

@@ -25,6 +25,7 @@ import (
 	"kvca/router"
 	"kvca/state/blockmap"
 	"kvca/state/ledger"
+	"kvca/state/virtualtime"
 )
 
 // bubble is a gateway with one engine, on a network in memory and in virtual time.
@@ -40,7 +41,7 @@ type bubble struct {
 // clients is left afterwards.
 func inBubble(t *testing.T, test func(b *bubble)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		b := &bubble{T: t, net: simnet.New(1)}
 		b.client = b.net.Host("client")
 		log := slog.New(slog.DiscardHandler)

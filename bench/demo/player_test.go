@@ -9,8 +9,9 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
+
+	"kvca/state/virtualtime"
 )
 
 // play plays against a handler, which ends the play itself.
@@ -68,7 +69,7 @@ func TestConversationThatFailsIsNotContinued(t *testing.T) {
 }
 
 func TestTurnsHaveGraceAtTheEnd(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		turns, cut := context.WithCancel(t.Context())
 		stop()

@@ -3,12 +3,13 @@ package demo
 import (
 	"errors"
 	"testing"
-	"testing/synctest"
 	"time"
+
+	"kvca/state/virtualtime"
 )
 
 func TestRecentSumsForgetWhatIsOld(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		tally := NewTally()
 		tally.Add(Result{Backend: "a", Prompt: 10, TTFT: time.Second})
 		time.Sleep(5 * time.Second)

@@ -5,13 +5,13 @@ import (
 	"maps"
 	"slices"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"pgregory.net/rapid"
 
 	"kvca/proxy/engine/kvevent"
 	"kvca/state/kvindex"
+	"kvca/state/virtualtime"
 )
 
 // announcing returns a server that has not been started, whose batches go to hear.
@@ -179,7 +179,7 @@ func (b *batches) expect(t *testing.T, when string, want ...string) {
 }
 
 func TestACacheIsResetOnlyWhileIdle(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		var heard batches
 		s := announcing(ServerConfig{}, heard.hear)
 		s.Start(t.Context())
@@ -218,7 +218,7 @@ func TestACacheIsResetOnlyWhileIdle(t *testing.T) {
 
 // What the answers count as cached is what the announced blocks promise, at most all but the last token.
 func TestUsageCountsWhatTheCacheHad(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		var heard batches
 		s := announcing(ServerConfig{}, heard.hear)
 		s.Start(t.Context())
@@ -251,7 +251,7 @@ func TestUsageCountsWhatTheCacheHad(t *testing.T) {
 
 // An answer's blocks are announced as they fill up, and a follow-up finds them.
 func TestAFollowUpHitsAnnouncedBlocks(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		known := holding{}
 		s := announcing(ServerConfig{}, func(b *kvevent.Batch) { known.hear(t, b) })
 		s.Start(t.Context())

@@ -4,14 +4,15 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
-	"testing/synctest"
 
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
+
+	"kvca/state/virtualtime"
 )
 
 func TestAWholeChatLooksLikeACapturedOne(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		s := started(t, ServerConfig{Model: "tiny-qwen3"})
 		golden := load(t, "07_nonstream_chat.json")
 		got, want := object(t, ask(t, s, golden.Path, string(golden.Request))), parse(t, golden.Response.JSON)
@@ -52,7 +53,7 @@ func TestPromptsComeInFourForms(t *testing.T) {
 		{[]int{1, 2, 3}, 1, 3},
 		{[][]int{{1, 2, 3}, {4}}, 2, 4},
 	} {
-		synctest.Test(t, func(t *testing.T) {
+		virtualtime.Test(t, func(t *testing.T) {
 			s := started(t, ServerConfig{})
 			got := object(t, ask(t, s, "/v1/completions", m{"prompt": c.prompt, "max_tokens": 2}))
 			if n := len(dig(t, got, "choices").([]any)); n != c.choices || dig(t, got, "usage", "prompt_tokens") != c.tokens {
@@ -63,7 +64,7 @@ func TestPromptsComeInFourForms(t *testing.T) {
 }
 
 func TestACompletionContinuedHitsItsAnswer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		s := started(t, ServerConfig{})
 		prompt := words(39, 1) + "ab" // ends within a token
 		got := object(t, ask(t, s, "/v1/completions", m{"prompt": prompt, "max_tokens": 40}))
@@ -76,7 +77,7 @@ func TestACompletionContinuedHitsItsAnswer(t *testing.T) {
 }
 
 func TestResponsesContinueByID(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		s := started(t, ServerConfig{})
 		first := object(t, ask(t, s, "/v1/responses", m{"input": words(40, 1), "max_output_tokens": 40}))
 		if dig(t, first, "output", 0, "content", 0, "type") != "output_text" || first["status"] != "incomplete" {
@@ -126,7 +127,7 @@ func names(list []sse) string {
 }
 
 func TestResponsesStream(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		s := started(t, ServerConfig{})
 		list := events(t, ask(t, s, "/v1/responses", m{"input": words(20, 1), "stream": true}).Body.String())
 		want := "response.created response.in_progress response.output_item.added response.content_part.added " +
@@ -152,7 +153,7 @@ func TestResponsesStream(t *testing.T) {
 }
 
 func TestMessagesStream(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		s := started(t, ServerConfig{})
 		body := m{"messages": []m{user(words(40, 1))}, "max_tokens": 30, "stream": true}
 		ask(t, s, "/v1/messages", body)
@@ -172,7 +173,7 @@ func TestMessagesStream(t *testing.T) {
 }
 
 func TestMessagesRenderToolsAndResults(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		s := started(t, ServerConfig{})
 		body := m{
 			"max_tokens": 30, "system": []m{{"type": "text", "text": words(40, 2)}}, "messages": []any{user(words(20, 1))},
@@ -199,7 +200,7 @@ func TestMessagesRenderToolsAndResults(t *testing.T) {
 }
 
 func TestAnthropicErrorsHaveTheirOwnShape(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		s := started(t, ServerConfig{})
 		w := ask(t, s, "/v1/messages", m{"model": "nope", "messages": []m{}, "max_tokens": 1})
 		if got := parse(t, w.Body.Bytes()); w.Code != 404 || got["type"] != "error" || dig(t, got, "error", "type") != "not_found_error" {
@@ -209,7 +210,7 @@ func TestAnthropicErrorsHaveTheirOwnShape(t *testing.T) {
 }
 
 func TestTokenizeIsWhatTheEngineCounts(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		s := started(t, ServerConfig{})
 		body := chatBody(user("some text, then more"))
 		used := dig(t, object(t, ask(t, s, "/v1/chat/completions", body)), "usage", "prompt_tokens")
@@ -225,7 +226,7 @@ func TestTokenizeIsWhatTheEngineCounts(t *testing.T) {
 }
 
 func TestEmbeddingsSkipTheCache(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		s := started(t, ServerConfig{})
 		body := m{"input": []string{words(100, 1), "b"}, "dimensions": 8}
 		first := object(t, ask(t, s, "/v1/embeddings", body))
@@ -249,7 +250,7 @@ func TestEmbeddingsSkipTheCache(t *testing.T) {
 }
 
 func TestRerankAndScore(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		s := started(t, ServerConfig{})
 		got := object(t, ask(t, s, "/v1/rerank", m{"query": "q", "documents": []string{"a", "b", "c"}, "top_n": 2}))
 		results := got["results"].([]any)
@@ -264,7 +265,7 @@ func TestRerankAndScore(t *testing.T) {
 }
 
 func TestMetricsParseAndCount(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		s := started(t, ServerConfig{})
 		body := chatBody(user(words(100, 1)))
 		body["max_tokens"] = 10
@@ -302,7 +303,7 @@ func TestMetricsParseAndCount(t *testing.T) {
 }
 
 func TestHooks(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		s := started(t, ServerConfig{})
 		body := chatBody(user(words(100, 1)))
 		object(t, ask(t, s, "/v1/chat/completions", body))

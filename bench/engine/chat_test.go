@@ -8,12 +8,13 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
+
+	"kvca/state/virtualtime"
 )
 
 func TestAFollowUpHitsPromptAndAnswer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		s := started(t, ServerConfig{})
 		first := chatBody(m{"role": "system", "content": words(100, 1)}, user(words(50, 2)))
 		first["max_tokens"] = 100
@@ -35,7 +36,7 @@ func TestAFollowUpHitsPromptAndAnswer(t *testing.T) {
 }
 
 func TestSaltAndModelSeparateCaches(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		s := started(t, ServerConfig{Models: []string{"other"}})
 		body := chatBody(user(words(100, 1)))
 		ask(t, s, "/v1/chat/completions", body)
@@ -101,7 +102,7 @@ func TestStreamsLookLikeCapturedOnes(t *testing.T) {
 		{"07_stream_completion_raw.txt", "/v1/completions", m{"prompt": "hello"}},
 	} {
 		t.Run(c.file, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			virtualtime.Test(t, func(t *testing.T) {
 				s := started(t, ServerConfig{})
 				c.body["stream"], c.body["max_tokens"] = true, 5
 				c.body["stream_options"] = m{"include_usage": true, "continuous_usage_stats": strings.Contains(c.file, "continuous")}
@@ -131,7 +132,7 @@ func compareEnds(t *testing.T, got, want []sse) {
 }
 
 func TestStreamedAndWholeAnswersAreTheSame(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		s := started(t, ServerConfig{})
 		body := chatBody(user("tell me"))
 		body["max_tokens"] = 40
@@ -154,7 +155,7 @@ func TestStreamedAndWholeAnswersAreTheSame(t *testing.T) {
 
 func TestHeadersAtOnceOrWithTheFirstToken(t *testing.T) {
 	for _, late := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
+		virtualtime.Test(t, func(t *testing.T) {
 			s := started(t, ServerConfig{HeadersWithFirstToken: late})
 			body := chatBody(user(words(10_000, 1)))
 			body["stream"] = true
@@ -174,7 +175,7 @@ func TestHeadersAtOnceOrWithTheFirstToken(t *testing.T) {
 func TestSpeedupDividesTime(t *testing.T) {
 	took := map[float64]time.Duration{}
 	for _, speedup := range []float64{1, 50} {
-		synctest.Test(t, func(t *testing.T) {
+		virtualtime.Test(t, func(t *testing.T) {
 			s := started(t, ServerConfig{Speedup: speedup})
 			body := chatBody(user(words(5000, 1)))
 			body["max_tokens"] = 200
@@ -195,7 +196,7 @@ func TestAClientThatLeavesIsCancelledAtOnce(t *testing.T) {
 		"unstreamed": {"messages": []m{user("hi")}, "max_tokens": 5000},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			virtualtime.Test(t, func(t *testing.T) {
 				s := started(t, ServerConfig{})
 				ctx, leave := context.WithCancel(t.Context())
 				gone := make(chan struct{})
@@ -229,7 +230,7 @@ func TestToolsAreCalledOnDemand(t *testing.T) {
 		choice any
 		want   any
 	}{{"auto", nil}, {"required", "first"}, {m{"type": "function", "function": m{"name": "second"}}, "second"}} {
-		synctest.Test(t, func(t *testing.T) {
+		virtualtime.Test(t, func(t *testing.T) {
 			s := started(t, ServerConfig{})
 			body := chatBody(user("hi"))
 			body["tools"], body["tool_choice"] = tools, c.choice
@@ -253,7 +254,7 @@ func TestToolsAreCalledOnDemand(t *testing.T) {
 }
 
 func TestEachChoiceIsAnswered(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		s := started(t, ServerConfig{})
 		body := chatBody(user("hi"))
 		body["n"], body["max_tokens"] = 3, 7
@@ -266,7 +267,7 @@ func TestEachChoiceIsAnswered(t *testing.T) {
 
 func TestTokensAreFlushedOneByOneUnlessTheyFallDueTogether(t *testing.T) {
 	for speedup, most := range map[float64]int{1: 202, 100: 50} {
-		synctest.Test(t, func(t *testing.T) {
+		virtualtime.Test(t, func(t *testing.T) {
 			s := started(t, ServerConfig{Speedup: speedup})
 			body := chatBody(user("hi"))
 			body["stream"], body["max_tokens"] = true, 200

@@ -7,7 +7,8 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"testing/synctest"
+
+	"kvca/state/virtualtime"
 )
 
 // capture is a request to a real engine with its answer.
@@ -56,7 +57,7 @@ func TestRefusalsMatchCapturedOnes(t *testing.T) {
 		{file: "07_err_prompt_too_long.json", body: `{"prompt":[5` + strings.Repeat(",5", 2999) + `]}`, wording: true},
 	} {
 		t.Run(c.file, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			virtualtime.Test(t, func(t *testing.T) {
 				s := started(t, ServerConfig{Model: "tiny-qwen3", MaxModelLen: 2048})
 				golden := load(t, c.file)
 				body := string(golden.Request)
@@ -112,7 +113,7 @@ func TestMoreRefusals(t *testing.T) {
 		{"/detokenize", `{}`, 400},
 		{"/sim/fail", `{"mode":"sideways"}`, 400},
 	} {
-		synctest.Test(t, func(t *testing.T) {
+		virtualtime.Test(t, func(t *testing.T) {
 			s := started(t, ServerConfig{})
 			w := ask(t, s, c.path, c.body)
 			if w.Code != c.status || dig(t, parse(t, w.Body.Bytes()), "error", "message") == "" {
@@ -123,7 +124,7 @@ func TestMoreRefusals(t *testing.T) {
 }
 
 func TestBodiesAreBounded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		s := started(t, ServerConfig{MaxBodyBytes: 1000})
 		if w := ask(t, s, "/v1/completions", m{"prompt": words(1000, 1)}); w.Code != http.StatusRequestEntityTooLarge {
 			t.Errorf("status %d", w.Code)
@@ -153,7 +154,7 @@ func FuzzBodies(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, body string) {
-		synctest.Test(t, func(t *testing.T) {
+		virtualtime.Test(t, func(t *testing.T) {
 			s := started(t, ServerConfig{MaxModelLen: 256})
 			for _, path := range []string{
 				"/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/messages", "/v1/embeddings", "/v1/rerank", "/v1/score",

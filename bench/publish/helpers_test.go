@@ -15,6 +15,7 @@ import (
 
 	"kvca/cluster/simnet"
 	"kvca/proxy/engine/zmtp"
+	"kvca/state/virtualtime"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -27,7 +28,7 @@ type world struct {
 
 func bubble(t *testing.T, test func(t *testing.T, w *world)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		n := simnet.New(1)
 		t.Cleanup(n.Close)
 		test(t, &world{t: t, engine: n.Host("engine"), gateway: n.Host("gateway")})

@@ -17,6 +17,7 @@ import (
 	"kvca/cluster/wire"
 	"kvca/state/kvindex"
 	"kvca/state/ring"
+	"kvca/state/virtualtime"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -81,7 +82,7 @@ func (h *host) holds() int {
 
 // meet runs a node and an agent of two backends in virtual time.
 func meet(t *testing.T, h *host, f func(a *Agent)) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		h.t = t
 		net := simnet.New(1)
 		defer net.Close()

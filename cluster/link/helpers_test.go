@@ -16,6 +16,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/goleak"
+
+	"kvca/state/virtualtime"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -296,7 +298,7 @@ func (p *puppet) chatter() {
 // bubble runs a test in virtual time.
 func bubble(t *testing.T, f func(t *testing.T, h *hub)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) { f(t, newHub()) })
+	virtualtime.Test(t, func(t *testing.T) { f(t, newHub()) })
 }
 
 func settle(d time.Duration) {

@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"kvca/cluster/simnet"
+	"kvca/state/virtualtime"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -46,7 +47,7 @@ type node struct {
 // inBubble runs f in virtual time; every node is stopped after it.
 func inBubble(t *testing.T, f func(r *rig)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		r := &rig{t: t, net: simnet.New(1)}
 		r.net.SetPackets(0, 0, 0, time.Millisecond, time.Millisecond)
 		r.net.SetStreams(time.Millisecond, time.Millisecond)

@@ -21,6 +21,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"kvca/state/virtualtime"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -190,7 +192,7 @@ func TestDerivedKeysAreStable(t *testing.T) {
 }
 
 func TestChangedFileComesIntoForce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "secret")
 		write(t, path, older)
 		var log bytes.Buffer
@@ -233,7 +235,7 @@ func TestChangedFileComesIntoForce(t *testing.T) {
 }
 
 func TestHalfWrittenFileIsNotTaken(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "secret")
 		write(t, path, older)
 		s, _ := Open(path, nil)
@@ -354,7 +356,7 @@ func TestCertificateThatPeersWouldRefuseIsAFault(t *testing.T) {
 }
 
 func TestChangedCertificatesComeIntoForce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		a := newAuthority(t)
 		a.issue(both...)
 		c, err := a.open()

@@ -15,6 +15,8 @@ import (
 
 	"github.com/hashicorp/memberlist"
 	"go.uber.org/goleak"
+
+	"kvca/state/virtualtime"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -48,7 +50,7 @@ func read(t *testing.T, c net.Conn, want string) {
 
 func TestStreamDeliversAllInOrder(t *testing.T) {
 	for _, wait := range []time.Duration{0, 3 * time.Millisecond} {
-		synctest.Test(t, func(t *testing.T) {
+		virtualtime.Test(t, func(t *testing.T) {
 			n := New(1)
 			n.SetStreams(wait, wait)
 			ours, theirs := pair(t, n)
@@ -75,7 +77,7 @@ func TestStreamDeliversAllInOrder(t *testing.T) {
 }
 
 func TestStreamTakesItsTime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		n := New(1)
 		n.SetStreams(10*time.Millisecond, 0)
 		start := time.Now()
@@ -89,7 +91,7 @@ func TestStreamTakesItsTime(t *testing.T) {
 }
 
 func TestWriteBlocksAtTheBoundUntilItsDeadline(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		ours, _ := pair(t, New(1))
 		_ = ours.SetWriteDeadline(time.Now().Add(time.Second))
 		sent, err := ours.Write(make([]byte, maxPipe+1))
@@ -104,7 +106,7 @@ func TestWriteBlocksAtTheBoundUntilItsDeadline(t *testing.T) {
 }
 
 func TestReadEndsWhenItsDeadlineIsMoved(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		ours, _ := pair(t, New(1))
 		time.AfterFunc(time.Second, func() { _ = ours.SetReadDeadline(time.Now()) })
 		if _, err := ours.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
@@ -114,7 +116,7 @@ func TestReadEndsWhenItsDeadlineIsMoved(t *testing.T) {
 }
 
 func TestCloseEndsReadsAndThePeersWrites(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		ours, theirs := pair(t, New(1))
 		time.AfterFunc(time.Second, func() { ours.Close() })
 		if _, err := ours.Read(make([]byte, 1)); !errors.Is(err, net.ErrClosed) {
@@ -127,7 +129,7 @@ func TestCloseEndsReadsAndThePeersWrites(t *testing.T) {
 }
 
 func TestPartitionStallsStreamsAndHealLetsThemGoOn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		n := New(1)
 		ours, theirs := pair(t, n)
 		_, _ = ours.Write([]byte("before"))
@@ -145,7 +147,7 @@ func TestPartitionStallsStreamsAndHealLetsThemGoOn(t *testing.T) {
 }
 
 func TestDialAcrossAPartitionWaitsAsLongAsItMay(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		n := New(1)
 		if _, err := n.Host("b").Listen(7); err != nil {
 			t.Fatal(err)
@@ -164,7 +166,7 @@ func TestDialAcrossAPartitionWaitsAsLongAsItMay(t *testing.T) {
 }
 
 func TestKillResetsAndRestartListensAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		n := New(1)
 		b := n.Host("b")
 		l, _ := b.Listen(7)
@@ -193,7 +195,7 @@ func TestKillResetsAndRestartListensAgain(t *testing.T) {
 }
 
 func TestCutStreamsBreaksOnlyThePair(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		n := New(1)
 		l, _ := n.Host("b").Listen(7)
 		ours, _ := pair(t, n)
@@ -212,7 +214,7 @@ func TestCutStreamsBreaksOnlyThePair(t *testing.T) {
 }
 
 func TestPausedHostNeitherReadsNorWrites(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		n := New(1)
 		ours, theirs := pair(t, n)
 		n.Host("b").Pause()
@@ -254,7 +256,7 @@ func TestPacketFaults(t *testing.T) {
 		{name: "receiver killed", fault: func(n *Network) { n.Host("b").Kill() }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			virtualtime.Test(t, func(t *testing.T) {
 				n := New(7)
 				a, b := n.Host("a").Packet(1), n.Host("b").Packet(1)
 				n.SetPackets(c.drop, c.duplicate, 0.1, time.Millisecond, time.Millisecond)
@@ -275,7 +277,7 @@ func TestPacketFaults(t *testing.T) {
 }
 
 func TestPausedHostReadsItsPacketsLater(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		n := New(1)
 		a, b := n.Host("a").Packet(1), n.Host("b").Packet(1)
 		n.Host("b").Pause()
@@ -288,7 +290,7 @@ func TestPausedHostReadsItsPacketsLater(t *testing.T) {
 }
 
 func TestPausedHostSendsItsPacketsLater(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		n := New(1)
 		a, b := n.Host("a").Packet(1), n.Host("b").Packet(1)
 		n.Host("a").Pause()
@@ -304,7 +306,7 @@ func TestPausedHostSendsItsPacketsLater(t *testing.T) {
 }
 
 func TestSomePacketsAreOvertaken(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		n := New(3)
 		n.SetPackets(0, 0, 0.3, time.Millisecond, 0)
 		a, b := n.Host("a").Packet(1), n.Host("b").Packet(1)

@@ -23,6 +23,7 @@ import (
 
 	"kvca/proxy/record"
 	"kvca/router"
+	"kvca/state/virtualtime"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -220,7 +221,7 @@ func (h hung) Write(p []byte) (int, error) {
 }
 
 func TestFullBufferDropsAndCountsAndNeverWaits(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		out, reg := make(hung), prometheus.NewRegistry()
 		l := begin(t, out, func(c *Config) { c.MaxBytes, c.Registerer = 2*maxLine, reg })
 		l.Ended(full())
@@ -255,7 +256,7 @@ func TestFullBufferDropsAndCountsAndNeverWaits(t *testing.T) {
 }
 
 func TestLinesAreWrittenTogetherSoonOrAtHalfTheBound(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		var out buffer
 		l := begin(t, &out, func(c *Config) { c.MaxBytes = 2 * maxLine })
 		l.Ended(full())
@@ -336,7 +337,7 @@ func TestReopen(t *testing.T) {
 }
 
 func TestFileThatCannotBeWrittenIsReportedOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		var log buffer
 		out := &failing{}
 		l := begin(t, out, func(c *Config) { c.Logger = slog.New(slog.NewTextHandler(&log, nil)) })

@@ -19,6 +19,7 @@ import (
 
 	"kvca/router"
 	"kvca/state"
+	"kvca/state/virtualtime"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -265,7 +266,7 @@ type fleet struct {
 // inFleet runs a test in virtual time, with engines a, b, c, ... that serve "m".
 func inFleet(t *testing.T, engines int, config PoolConfig, test func(t *testing.T, f *fleet)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		f := &fleet{t: t, slots: newFakeSlots(), network: newNetwork(), engines: map[string]*engine{}, log: new(strings.Builder)}
 		config.Dial = f.network.dial
 		if config.Logger == nil {

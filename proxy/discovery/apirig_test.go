@@ -19,6 +19,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"kvca/state/virtualtime"
 )
 
 // fakeAPI is an API server, as far as slices of one namespace go: TLS, tokens, pages,
@@ -51,7 +53,7 @@ type change struct {
 func inAPI(t *testing.T, test func(t *testing.T, a *fakeAPI)) {
 	t.Helper()
 	folder := t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		a := &fakeAPI{
 			folder: folder, token: "first", version: 100, items: map[string]string{}, page: 500,
 			wake: make(chan struct{}), ended: make(chan struct{}),

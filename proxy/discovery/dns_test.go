@@ -9,8 +9,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
+
+	"kvca/state/virtualtime"
 )
 
 // names is a Resolver whose answers a test sets.
@@ -46,7 +47,7 @@ func (n *names) set(err error, ips ...string) {
 }
 
 func TestAddressesOfANameAreFollowed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		n, l := new(names), new(logs)
 		n.set(nil, "10.0.0.2", "10.0.0.1", "fd00::1", "::ffff:10.0.0.1")
 		to := follow(t, mustParse(t, "dns://fleet:8000", Options{Resolver: n, Logger: l.logger()}))
@@ -91,7 +92,7 @@ func TestFamilies(t *testing.T) {
 }
 
 func TestTargetsOfSRVRecordsAreFollowed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		n := &names{records: []*net.SRV{
 			{Target: "vllm-1.vllm.default.svc.cluster.local.", Port: 8000, Priority: 10},
 			{Target: "vllm-0.vllm.default.svc.cluster.local.", Port: 8001},

@@ -5,7 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"testing/synctest"
+
+	"kvca/state/virtualtime"
 )
 
 const goodList = `# the fleet
@@ -82,7 +83,7 @@ func TestAFileIsFollowedAllOrNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		l := new(logs)
 		to := follow(t, mustParse(t, "file:"+path, Options{Logger: l.logger()}))
 		if n := to.told(); n != 0 || l.count("no such file") != 1 {

@@ -13,12 +13,13 @@ import (
 	"kvca/router"
 	"kvca/state/blockmap"
 	"kvca/state/ledger"
+	"kvca/state/virtualtime"
 )
 
 // The keeper beside the real pool and router: what is gone is waited for by the
 // requests that are booked on it, and its slot is free afterwards.
 func TestTheRealPoolFollows(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		blocks, err := blockmap.New(blockmap.Config{MaxBytes: 1 << 20, TTL: time.Minute})
 		if err != nil {
 			t.Fatal(err)

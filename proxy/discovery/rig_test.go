@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"kvca/proxy/backend"
+	"kvca/state/virtualtime"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -271,7 +272,7 @@ type kept struct {
 
 func inKeeper(t *testing.T, sources int, test func(t *testing.T, k *kept)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		k := &kept{pool: newPool(), logs: new(logs)}
 		var list []Source
 		for i := range sources {

@@ -10,10 +10,12 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"kvca/state/virtualtime"
 )
 
 func TestAConnectionTooManyWaitsForASlot(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		n, m, log := newNetwork(t), NewMetrics(prometheus.NewRegistry()), new(logText)
 		l := Limit(n, "listen", 2, m, slog.New(slog.NewTextHandler(log, nil)))
 		open := func() float64 { return testutil.ToFloat64(m.connections) }
@@ -48,7 +50,7 @@ func TestAConnectionTooManyWaitsForASlot(t *testing.T) {
 }
 
 func TestClosingTheListenerEndsAWaitForASlot(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		n := newNetwork(t)
 		l := Limit(n, "listen", 1, nil, nil)
 		n.dial(t)
@@ -70,7 +72,7 @@ func TestClosingTheListenerEndsAWaitForASlot(t *testing.T) {
 }
 
 func TestWithoutABoundConnectionsAreCounted(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		n, m := newNetwork(t), NewMetrics(nil)
 		l := Limit(n, "admin", 0, m, nil)
 		for range 20 {

@@ -9,8 +9,9 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
+
+	"kvca/state/virtualtime"
 )
 
 func prefixes(list ...string) (out []netip.Prefix) {
@@ -146,7 +147,7 @@ func trickle(c net.Conn, text string, step int) func() {
 func TestATrustedPeerTellsTheClient(t *testing.T) {
 	for _, header := range []string{"PROXY TCP4 192.0.2.7 10.0.0.1 4711 443\r\n", binary2(0x21, 0x11, four+strings.Repeat("x", 1000)), "PROXY UNKNOWN\r\n", ""} {
 		for _, step := range []int{1, 7, 1 << 20} {
-			synctest.Test(t, func(t *testing.T) {
+			virtualtime.Test(t, func(t *testing.T) {
 				client, server, log := meet(t, "10.0.0.0/8")
 				sent := header + "POST / HTTP/1.1\r\n"
 				defer trickle(client, sent, step)()
@@ -171,7 +172,7 @@ func TestATrustedPeerTellsTheClient(t *testing.T) {
 
 func TestATrustedPeersFaultyHeaderEndsTheConnection(t *testing.T) {
 	for name, sent := range map[string]string{"faulty": "PROXY TCP4 x\r\n", "cut": "PROXY TCP4 192.0", "cut, binary": binary2(0x21, 0x11, four)[:20]} {
-		synctest.Test(t, func(t *testing.T) {
+		virtualtime.Test(t, func(t *testing.T) {
 			client, server, log := meet(t, "10.0.0.0/8")
 			send(t, client, sent)
 			began := time.Now()
@@ -196,7 +197,7 @@ func TestATrustedPeersFaultyHeaderEndsTheConnection(t *testing.T) {
 
 // Connections are opened ahead of need, by clients in a trusted network too.
 func TestATrustedPeerThatWaitsHasNoHeader(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		client, server, _ := meet(t, "10.0.0.0/8")
 		began := time.Now()
 		if got := server.RemoteAddr().String(); got != client.LocalAddr().String() || time.Since(began) != headerTime {
@@ -215,7 +216,7 @@ func TestATrustedPeerThatWaitsHasNoHeader(t *testing.T) {
 func TestAHeaderOfAnyoneElseEndsTheConnection(t *testing.T) {
 	for _, header := range []string{"PROXY TCP4 192.0.2.7 10.0.0.1 4711 443\r\n", "PROXY UNKNOWN\r\n", binary2(0x21, 0x11, four)} {
 		for _, step := range []int{1, 5, 100} {
-			synctest.Test(t, func(t *testing.T) {
+			virtualtime.Test(t, func(t *testing.T) {
 				client, server, log := meet(t, "192.0.2.0/24")
 				defer trickle(client, header, step)()
 				if got := server.RemoteAddr().String(); got != client.LocalAddr().String() {
@@ -235,7 +236,7 @@ func TestAHeaderOfAnyoneElseEndsTheConnection(t *testing.T) {
 func TestAnyoneElseWithoutHeaderPasses(t *testing.T) {
 	for _, text := range []string{"POST / HTTP/1.1\r\n", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "PROXIES", "\r\n\r\nGET / HTTP/1.1\r\n", "\x16\x03\x01"} {
 		for _, step := range []int{1, 5, 100} {
-			synctest.Test(t, func(t *testing.T) {
+			virtualtime.Test(t, func(t *testing.T) {
 				client, server, _ := meet(t, "192.0.2.0/24")
 				defer trickle(client, text, step)()
 				if got, err := readN(server, len(text)); got != text {

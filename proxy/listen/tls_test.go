@@ -17,6 +17,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"kvca/state/virtualtime"
 )
 
 // open makes a TLS of a certificate that lasts for so long.
@@ -132,7 +134,7 @@ func TestFaultsAreToldAllAtOnce(t *testing.T) {
 
 func TestChangedFilesComeIntoForceTogether(t *testing.T) {
 	p := newPair(t)
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		c, log, reg := open(t, p, year, nil)
 		go c.Run(t.Context())
 		wait := func() { time.Sleep(3 * pollEvery); synctest.Wait() }
@@ -222,7 +224,7 @@ func TestAFaultThatAReloadReturnedIsNotSaidOnceMore(t *testing.T) {
 // A clock that is a little behind the issuer's must not keep a certificate out for ever.
 func TestACertificateThatBeginsLaterIsTakenThen(t *testing.T) {
 	p := newPair(t)
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		c, log, _ := open(t, p, year, nil)
 		go c.Run(t.Context())
 		first := c.current.Load()

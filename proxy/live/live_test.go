@@ -15,6 +15,7 @@ import (
 
 	"kvca/proxy/record"
 	"kvca/router"
+	"kvca/state/virtualtime"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -178,7 +179,7 @@ func TestTheLastDecisionsAreKeptAsTheyWere(t *testing.T) {
 }
 
 func TestDetailsAreWantedWhileSomebodyLooks(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		l := New(Config{InFlight: func() int64 { return 7 }, Queued: func() int64 { return 2 }})
 		ctx, stop := context.WithCancel(t.Context())
 		var run sync.WaitGroup

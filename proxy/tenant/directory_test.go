@@ -11,10 +11,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"kvca/state/virtualtime"
 )
 
 // journal is a log that can be read while it is written.
@@ -102,7 +103,7 @@ func TestReloadTakesAllOrNothing(t *testing.T) {
 func watched(t *testing.T, text string, play func(d *Directory, log *journal)) {
 	d, log := openLogged(t, text)
 	log.take()
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})
 		go func() {

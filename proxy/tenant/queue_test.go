@@ -14,6 +14,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"kvca/state/virtualtime"
 )
 
 // floor is a pool with so many slots.
@@ -64,7 +66,7 @@ func (f *floor) leave(q *Queue) {
 }
 
 func TestEntersAtOnceWhereThereIsRoom(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		q := NewQueue(QueueConfig{}, nil)
 		var f floor
 		f.free.Store(1)
@@ -75,7 +77,7 @@ func TestEntersAtOnceWhereThereIsRoom(t *testing.T) {
 }
 
 func TestEachThatEndsLetsOneIn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		q := NewQueue(QueueConfig{}, nil)
 		var f floor
 		late := enter(t, q, &f, Waiter{Tenant: "a", Class: 5})
@@ -103,7 +105,7 @@ func TestEachThatEndsLetsOneIn(t *testing.T) {
 // Room may come without a word: other nodes' requests end, backends are added. All of
 // it is used as fast as requests are booked, and no slot twice.
 func TestRoomThatNobodyTellsOfIsFoundAndNotUsedTwice(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		q := NewQueue(QueueConfig{}, nil)
 		var f floor
 		var all []*guest
@@ -124,7 +126,7 @@ func TestRoomThatNobodyTellsOfIsFoundAndNotUsedTwice(t *testing.T) {
 
 // Where nobody says Booked, a slot counts as taken until settleTime is over.
 func TestASlotIsTakenWhileNobodyIsBooked(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		q := NewQueue(QueueConfig{}, nil)
 		ctx, cancel := context.WithCancel(t.Context())
 		var f floor
@@ -148,7 +150,7 @@ func TestASlotIsTakenWhileNobodyIsBooked(t *testing.T) {
 
 // A slot that becomes free between the look and the wait is not missed.
 func TestRoomInTheNickOfTime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		q := NewQueue(QueueConfig{}, nil)
 		looks := 0
 		waited, err := q.Enter(t.Context(), "p", Waiter{}, func() int { looks++; return min(looks-1, 1) })
@@ -159,7 +161,7 @@ func TestRoomInTheNickOfTime(t *testing.T) {
 }
 
 func TestNobodyPassesThoseWhoWait(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		q := NewQueue(QueueConfig{}, nil)
 		var f floor
 		first := enter(t, q, &f, Waiter{Tenant: "a"})
@@ -173,7 +175,7 @@ func TestNobodyPassesThoseWhoWait(t *testing.T) {
 }
 
 func TestOtherPoolsDoNotWait(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		q := NewQueue(QueueConfig{}, nil)
 		g := enter(t, q, new(floor), Waiter{})
 		if waited, err := q.Enter(t.Context(), "other", Waiter{}, func() int { return 1 }); waited != 0 || err != nil {
@@ -184,7 +186,7 @@ func TestOtherPoolsDoNotWait(t *testing.T) {
 }
 
 func TestWaitEnds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		q := NewQueue(QueueConfig{MaxWait: 10 * time.Second}, nil)
 		var f floor
 		now := time.Now()
@@ -209,7 +211,7 @@ func TestWaitEnds(t *testing.T) {
 }
 
 func TestClientThatLeavesGivesItsPlaceUp(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		q := NewQueue(QueueConfig{}, nil)
 		var f floor
 		gone, stays := enter(t, q, &f, Waiter{}), enter(t, q, &f, Waiter{})
@@ -232,7 +234,7 @@ func TestClientThatLeavesGivesItsPlaceUp(t *testing.T) {
 
 // The client leaves in the moment in which its turn comes: the turn is the next one's.
 func TestTurnOfOneWhoHasGoneIsAnothers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		q := NewQueue(QueueConfig{}, nil)
 		var f floor
 		gone := q.entry("p", Waiter{}, f.room)
@@ -255,7 +257,7 @@ func TestTurnOfOneWhoHasGoneIsAnothers(t *testing.T) {
 }
 
 func TestFullQueueTurnsTheFloodAway(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		q := NewQueue(QueueConfig{MaxWaiting: 4}, nil)
 		var f floor
 		var flood []*guest
@@ -292,7 +294,7 @@ func (q *Queue) ticks() bool {
 }
 
 func TestTimerRunsOnlyWhileSomeoneWaits(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		q := NewQueue(QueueConfig{}, nil)
 		var f floor
 		for range 3 {
@@ -330,7 +332,7 @@ func TestWaitersOutOfRangeAreBroughtBack(t *testing.T) {
 }
 
 func TestWaitingIsCounted(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		reg := prometheus.NewPedanticRegistry()
 		q := NewQueue(QueueConfig{MaxWaiting: 2, MaxWait: time.Second}, reg)
 		var f floor
@@ -365,7 +367,7 @@ func TestWaitingIsCounted(t *testing.T) {
 // Many come and go at once: everyone gets an answer, and slots are not handed out
 // twice by those who wait.
 func TestCrowdIsServed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		q := NewQueue(QueueConfig{MaxWaiting: 64}, nil)
 		var f floor
 		f.free.Store(4)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"kvca/state/turn"
+	"kvca/state/virtualtime"
 )
 
 // street is nodes that share the pool "p", which is called from the first of them that
@@ -188,7 +189,7 @@ func (s *street) flood(ctx context.Context, node, visitors int, who string, stay
 }
 
 func TestAQuietTenantDoesNotWaitForOthersOnAnyNode(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		const nodes, slots, stay = 8, 4, time.Second
 		s := newStreet(nodes, slots, time.Millisecond)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -213,7 +214,7 @@ func TestAQuietTenantDoesNotWaitForOthersOnAnyNode(t *testing.T) {
 }
 
 func TestNodesTakeTurns(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		s := newStreet(3, 4, time.Millisecond)
 		ctx, cancel := context.WithCancel(t.Context())
 		var all sync.WaitGroup
@@ -241,7 +242,7 @@ func TestCallersThatGoAndAreSilentAreDoneWithout(t *testing.T) {
 		"silent":  func(s *street) { s.mu.Lock(); s.mute[0] = true; s.mu.Unlock() },
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			virtualtime.Test(t, func(t *testing.T) {
 				s := newStreet(3, 2, time.Millisecond)
 				ctx, cancel := context.WithCancel(t.Context())
 				var all sync.WaitGroup
@@ -270,7 +271,7 @@ func TestPoolsThatTheCallerDoesNotKnow(t *testing.T) {
 		backends uint64
 	}{"unknown": {"mine", 1}, "other backends": {"p", 2}} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			virtualtime.Test(t, func(t *testing.T) {
 				s := newStreet(2, 0, time.Millisecond)
 				var f floor
 				done := make(chan error, 1)
@@ -308,7 +309,7 @@ func TestSharedQueuesUnderAnySchedule(t *testing.T) {
 	for i := range runs {
 		seed := first + uint64(i)
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { anySchedule(t, seed) })
+			virtualtime.Test(t, func(t *testing.T) { anySchedule(t, seed) })
 		})
 	}
 }

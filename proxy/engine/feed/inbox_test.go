@@ -5,6 +5,8 @@ import (
 	"errors"
 	"testing"
 	"testing/synctest"
+
+	"kvca/state/virtualtime"
 )
 
 func kinds(items []item) []kind {
@@ -42,7 +44,7 @@ func TestABatchLongerThanTheBoundFitsAlone(t *testing.T) {
 }
 
 func TestAReplayWaitsForRoom(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		b := newInbox(1000)
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"kvca/state/cbr"
+	"kvca/state/virtualtime"
 )
 
 // endless is an engine whose answer begins with a text and never ends.
@@ -106,7 +107,7 @@ func TestCallsThatKeepFailingAreToldUntilOneWorks(t *testing.T) {
 }
 
 func TestCallsThatRunOutOfTimeAreFailures(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		e := &double{id: "a", handler: slow(time.Hour, vllm())}
 		s := newTimed(t, Config{})
 		for i := range 3 {

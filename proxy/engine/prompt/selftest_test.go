@@ -7,10 +7,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"kvca/state/cbr"
+	"kvca/state/virtualtime"
 )
 
 func state(r Report, w way) string { return r.Ways[w].State }
@@ -163,7 +163,7 @@ func TestSelfTestOfDeadEngineChangesNothing(t *testing.T) {
 }
 
 func TestSelfTestIsBounded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		s := newTimed(t, Config{Local: withLocal(trueLocal)})
 		begin := time.Now()
 		r := s.SelfTest(t.Context(), "m", []Engine{&double{id: "a", handler: slow(time.Hour, vllm())}})

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"kvca/state/cbr"
+	"kvca/state/virtualtime"
 )
 
 func TestRendererIsAskedFirstWithTheSameBytes(t *testing.T) {
@@ -49,7 +50,7 @@ func TestPromptWithoutKeyIsNotRemembered(t *testing.T) {
 
 func TestAbsentWayIsTriedAgainLater(t *testing.T) {
 	for _, status := range []int{http.StatusNotFound, http.StatusForbidden, http.StatusMethodNotAllowed} {
-		synctest.Test(t, func(t *testing.T) {
+		virtualtime.Test(t, func(t *testing.T) {
 			e := &double{id: "a"}
 			e.handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if r.URL.Path == chatRender {
@@ -149,7 +150,7 @@ func TestImageInAToolIsNoMedia(t *testing.T) {
 }
 
 func TestLateTokensServeTheNextTurn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		e := &double{id: "a", handler: slow(time.Second, vllm())}
 		s := newTimed(t, Config{})
 		begin := time.Now()
@@ -197,7 +198,7 @@ func TestBudgetGrowsWithThePrefill(t *testing.T) {
 }
 
 func TestBackgroundIsBounded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		e := &double{id: "a", handler: slow(time.Second, vllm())}
 		s := newTimed(t, Config{MaxBackground: 2})
 		for key := range uint64(4) {
@@ -211,7 +212,7 @@ func TestBackgroundIsBounded(t *testing.T) {
 }
 
 func TestFlightEndsAfterItsTimeout(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		e := &double{id: "a", handler: slow(time.Hour, vllm())}
 		s := newTimed(t, Config{})
 		wantFailure(t, s, chat(1, e), Deadline)
@@ -224,7 +225,7 @@ func TestFlightEndsAfterItsTimeout(t *testing.T) {
 }
 
 func TestClientThatLeavesEndsItsFlight(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		e := &double{id: "a", handler: slow(time.Second, vllm())}
 		s := newTimed(t, Config{})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
@@ -240,7 +241,7 @@ func TestClientThatLeavesEndsItsFlight(t *testing.T) {
 }
 
 func TestEqualRequestsShareACall(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		e := &double{id: "a", handler: slow(10*time.Millisecond, vllm())}
 		s := newTimed(t, Config{})
 		var all sync.WaitGroup
@@ -259,7 +260,7 @@ func TestEqualRequestsShareACall(t *testing.T) {
 }
 
 func TestWaiterThatStaysKeepsTheFlight(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		e := &double{id: "a", handler: slow(100*time.Millisecond, vllm())}
 		s := newTimed(t, Config{MaxBackground: 1})
 		wantFailure(t, s, chat(7, e), Deadline) // takes the only place in the background
@@ -273,7 +274,7 @@ func TestWaiterThatStaysKeepsTheFlight(t *testing.T) {
 }
 
 func TestBusyEngineIsNotQueuedFor(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		e := &double{id: "a", handler: slow(time.Second, vllm())}
 		s := newTimed(t, Config{MaxPerEngine: 2})
 		wantFailure(t, s, chat(1, e), Deadline)
@@ -289,7 +290,7 @@ func TestBusyEngineIsNotQueuedFor(t *testing.T) {
 }
 
 func TestBodiesInFlightAreBounded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		e := &double{id: "a", handler: slow(time.Second, vllm())}
 		s := newTimed(t, Config{MaxBodyBytes: int64(len(hi))})
 		wantFailure(t, s, chat(1, e), Deadline)
@@ -341,7 +342,7 @@ func TestEngineThatBreaksOffIsNotTheLastOne(t *testing.T) {
 }
 
 func TestCallerMayUseItsBodyAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		e := &double{id: "a"}
 		e.handler = slow(50*time.Millisecond, vllm())
 		s := newTimed(t, Config{})
@@ -356,7 +357,7 @@ func TestCallerMayUseItsBodyAgain(t *testing.T) {
 }
 
 func TestClosedServiceKnowsWhatItKnew(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		e := &double{id: "a", handler: vllm()}
 		s := newTimed(t, Config{})
 		want(t, s, chat(1, e), FromRender, hiIDs)
@@ -382,7 +383,7 @@ func TestConfigNamesAllFaults(t *testing.T) {
 }
 
 func TestEverythingAtOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		engines := []Engine{
 			&double{id: "a", handler: slow(5*time.Millisecond, vllm())}, &double{id: "b", handler: slow(30*time.Millisecond, tokenizerOnly())},
 			&double{id: "c", handler: vllm(), dead: true}, &cutter{double{id: "d"}},

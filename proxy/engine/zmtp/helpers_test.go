@@ -9,10 +9,10 @@ import (
 	"net"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"kvca/cluster/simnet"
+	"kvca/state/virtualtime"
 )
 
 const port = 5557
@@ -20,7 +20,7 @@ const port = 5557
 // bubble runs a test in virtual time with two hosts, "us" and "engine".
 func bubble(t *testing.T, test func(t *testing.T, w *world)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		w := &world{t: t, net: simnet.New(1)}
 		w.us, w.engine = w.net.Host("us"), w.net.Host("engine")
 		t.Cleanup(w.net.Close)
