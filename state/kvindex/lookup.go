@@ -79,6 +79,9 @@ func (x *Index) walkBatch(r *Result, keys []uint64) bool {
 	found := x.locate(keys, &places, &r.walk)
 	for i, key := range keys[:found] {
 		t, hash := &x.shards[key>>(64-x.shardBits)].table, x.turn(key)
+		if r.walk.again(t, places[i], hash) {
+			continue
+		}
 		r.walk.gather(t, places[i], hash)
 		if !r.walk.step(r) {
 			return false

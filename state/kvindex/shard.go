@@ -18,6 +18,7 @@ const (
 	headBit    = 1 << 63
 	sampleBits = 21
 	sampleMask = 1<<sampleBits - 1
+	sampleBoth = 1<<tiersAt - 1
 	tiersAt    = 2 * sampleBits
 	sourceAt   = tiersAt + Tiers
 
@@ -43,7 +44,7 @@ func headOf(n number, tiers uint8, sample uint64) uint64 {
 
 func headSource(v uint64) number { return number(v >> sourceAt) }
 func headTiers(v uint64) uint8   { return uint8(v>>tiersAt) & (1<<Tiers - 1) }
-func sampleOf(v uint64) uint64   { return v & (1<<tiersAt - 1) }
+func sampleOf(v uint64) uint64   { return v & sampleBoth }
 
 // groupIn is a group of those that have a block in some tiers, without sources.
 func groupIn(group uint64, tiers uint8) uint64 {

@@ -8,6 +8,7 @@ type walk struct {
 	alive   []aliveGroup
 	at      []uint16           // by group: its place in alive, plus one
 	lower   []lowerGroup       // who has the next block, and not on the GPU
+	last    []uint64           // entries of the block before, where nobody in them is in lower
 	slow    [][Tiers - 1]int32 // by number: blocks whose fastest tier is not the GPU
 	dirty   []number           // those of slow that are not 0
 	blocks  int
@@ -30,7 +31,7 @@ type lowerGroup struct {
 
 // begin starts with all sources of a family.
 func (w *walk) begin(f *family, numbers int) {
-	w.alive, w.lower, w.blocks = w.alive[:0], w.lower[:0], 0
+	w.alive, w.lower, w.last, w.blocks = w.alive[:0], w.lower[:0], w.last[:0], 0
 	for _, n := range w.dirty {
 		w.slow[n] = [Tiers - 1]int32{}
 	}
@@ -45,19 +46,44 @@ func (w *walk) begin(f *family, numbers int) {
 	}
 }
 
-// gather reads the holders of the next block, whose head is at a place, under its
-// shard's lock.
+// again tells whether the next block, whose head is at a place, has the holders of the
+// one before, as most blocks of a prompt do: the walk goes on with the same sources then.
+// It is called under the lock of the block's shard, as gather.
+func (w *walk) again(t *table[uint64], place, hash uint64) bool {
+	if len(w.last) == 0 || *t.val(place)&^sampleBoth != w.last[0] {
+		return false
+	}
+	for _, v := range w.last[1:] {
+		place++
+		c, i := t.at(place)
+		if *c.hashAt(i) != hash || *c.valAt(i) != v {
+			return false
+		}
+	}
+	if t.hashAt(place+1) == hash {
+		return false
+	}
+	w.blocks++
+	return true
+}
+
+// gather reads the holders of the next block.
 func (w *walk) gather(t *table[uint64], place, hash uint64) {
 	v := *t.val(place)
 	n := headSource(v)
 	w.have(n.group(), n.bit(), headTiers(v))
+	w.last = append(w.last[:0], v&^sampleBoth)
 	for place++; ; place++ {
 		c, i := t.at(place)
 		if *c.hashAt(i) != hash {
-			return
+			break
 		}
 		v := *c.valAt(i)
 		w.have(groupOf(v), v&groupSources, groupTiers(v))
+		w.last = append(w.last, v)
+	}
+	if len(w.lower) > 0 {
+		w.last = w.last[:0]
 	}
 }
 
