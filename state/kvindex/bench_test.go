@@ -87,29 +87,55 @@ func BenchmarkStore(b *testing.B) {
 	}
 }
 
-// BenchmarkChurn stores a block and removes the oldest, at 60,000 blocks a source.
+// BenchmarkChurn stores blocks and removes the oldest, at sources that are full. An
+// event is one block that is stored or removed, as engines count.
 func BenchmarkChurn(b *testing.B) {
-	x := newIndex(b, 4<<30)
-	s := openAll(b, x, 1)[0]
-	f := newFeeder(s, 1, 1)
-	queue := make([]uint64, 60_000)
-	for i := range queue {
-		e := f.next()
-		s.Store(e)
-		queue[i] = e.Hashes[0]
+	for _, c := range []struct{ sources, blocks, each int }{{1, 60_000, 1}, {1, 60_000, 16}, {100, 20_000, 1}, {100, 20_000, 16}} {
+		b.Run(fmt.Sprintf("sources=%d/blocks=%d/each=%d", c.sources, c.blocks, c.each), func(b *testing.B) {
+			x := newIndex(b, 4<<30)
+			var full []*fullSource
+			for i, s := range openAll(b, x, c.sources) {
+				full = append(full, newFullSource(newFeeder(s, uint64(i), c.each), c.blocks))
+			}
+			b.ReportAllocs()
+			b.ResetTimer()
+			defer reportCPU(b)()
+			for i := 0; b.Loop(); i++ {
+				if full[i%len(full)].turn() != 0 {
+					b.Fatal("unknown")
+				}
+			}
+			b.ReportMetric(float64(2*c.each*b.N)/b.Elapsed().Seconds(), "events/s")
+		})
 	}
-	b.ReportAllocs()
-	b.ResetTimer()
-	defer reportCPU(b)()
-	for i := 0; b.Loop(); i++ {
-		at := i % len(queue)
-		if s.Remove(queue[at:at+1], GPU) != 0 {
-			b.Fatal("unknown")
-		}
+}
+
+// fullSource is a source that removes its oldest blocks for new ones.
+type fullSource struct {
+	*feeder
+	held []uint64 // in the order of a ring
+	at   int
+}
+
+func newFullSource(f *feeder, blocks int) *fullSource {
+	full := &fullSource{feeder: f}
+	for len(full.held) < blocks {
 		e := f.next()
-		s.Store(e)
-		queue[at] = e.Hashes[0]
+		f.s.Store(e)
+		full.held = append(full.held, e.Hashes...)
 	}
+	return full
+}
+
+// turn returns how many of the removed blocks were not known.
+func (f *fullSource) turn() (unknown int) {
+	oldest := f.held[f.at : f.at+f.each]
+	unknown = f.s.Remove(oldest, GPU)
+	e := f.next()
+	f.s.Store(e)
+	copy(oldest, e.Hashes)
+	f.at = (f.at + f.each) % len(f.held)
+	return unknown
 }
 
 func BenchmarkRemove(b *testing.B) {

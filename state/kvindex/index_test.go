@@ -22,11 +22,11 @@ func checkIndex(t failer, x *Index) {
 		var entries []moved[uint64]
 		blocks, groups, holders := 0, map[uint64]bool{}, map[number]bool{}
 		for place := range uint64(len(s.table.chunks)) << chunkBits {
-			c, i := s.table.at(place)
-			if c.hash[i] == 0 {
+			at := s.table.at(place)
+			if at.hash() == 0 {
 				continue
 			}
-			e := moved[uint64]{hash: c.hash[i], val: c.val[i]}
+			e := moved[uint64]{hash: at.hash(), val: at.val}
 			if head := len(entries) == 0 || entries[len(entries)-1].hash != e.hash; head {
 				blocks++
 				clear(groups)

@@ -15,7 +15,7 @@ func (x *Index) LookupKeys(keys []uint64, blockSize, tokens int, r *Result) {
 		r.size = blockSize
 		r.walk.begin(f, len(v.seats))
 		for rest := keys[:max(min((tokens-1)/blockSize, len(keys)), 0)]; len(rest) > 0; {
-			n := min(len(rest), lookupBatch)
+			n := min(len(rest), batch)
 			if !x.walkBatch(r, rest[:n]) {
 				break
 			}

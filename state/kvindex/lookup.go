@@ -2,9 +2,9 @@ package kvindex
 
 import "math/bits"
 
-// lookupBatch is how many blocks are looked up for each hold of locks: enough to
-// wait for the memory of several at a time, and over in a microsecond.
-const lookupBatch = 16
+// batch is how many blocks are looked up, or got ready for, at a time: enough to wait for
+// the memory of several together, and over in a microsecond.
+const batch = 16
 
 // Lookup finds out what each live source holds of a prompt. It may be called by any goroutine.
 func (x *Index) Lookup(p *Prompt, r *Result) {
@@ -35,7 +35,7 @@ func (x *Index) follow(p *Prompt, r *Result, f *family, blocks int) {
 	r.work.root(f.blockSize, p.LoRA, p.Salt)
 	tokens := p.Tokens
 	for blocks > 0 {
-		n := min(blocks, lookupBatch)
+		n := min(blocks, batch)
 		blocks -= n
 		r.keys = r.keys[:0]
 		for range n {
@@ -57,7 +57,7 @@ func (x *Index) followNamed(p *Prompt, r *Result, f *family, blocks int) {
 		keys[i] = named(x.key, h, f.print)
 	}
 	for len(keys) > 0 {
-		n := min(len(keys), lookupBatch)
+		n := min(len(keys), batch)
 		if !x.walkBatch(r, keys[:n]) {
 			return
 		}
@@ -65,24 +65,21 @@ func (x *Index) followNamed(p *Prompt, r *Result, f *family, blocks int) {
 	}
 }
 
-// walkBatch walks along at most lookupBatch blocks; false where nobody holds the
+// walkBatch walks along at most batch blocks; false where nobody holds the
 // last. It takes the locks of their shards in order.
 func (x *Index) walkBatch(r *Result, keys []uint64) bool {
-	var locked [1 << maxShardBits / 64]uint64
-	for _, key := range keys {
-		s := key >> (64 - x.shardBits)
-		locked[s/64] |= 1 << (s % 64)
-	}
+	locked := x.shardsOf(keys)
 	x.lock(&locked)
 	defer x.unlock(&locked)
-	var places [lookupBatch]uint64
-	found := x.locate(keys, &places, &r.walk)
+	var spots [batch]spot[uint64]
+	r.walk.touched += touch(x.spots(keys, &spots))
+	found := x.findAll(keys, &spots)
 	for i, key := range keys[:found] {
 		t, hash := &x.shards[key>>(64-x.shardBits)].table, x.turn(key)
-		if r.walk.again(t, places[i], hash) {
+		if r.walk.again(t, spots[i].place, hash) {
 			continue
 		}
-		r.walk.gather(t, places[i], hash)
+		r.walk.gather(t, spots[i].place, hash)
 		if !r.walk.step(r) {
 			return false
 		}
@@ -90,34 +87,31 @@ func (x *Index) walkBatch(r *Result, keys []uint64) bool {
 	return found == len(keys)
 }
 
-// locate finds the heads of blocks, as far as there is one for each. Most of the
-// time it waits for memory. A processor waits for many places at a time, if to ask for
-// them takes few instructions and no guesses. So first comes where to look, then all is
-// touched, and then read: a block's entries are mostly within 8 places from its home.
-func (x *Index) locate(keys []uint64, places *[lookupBatch]uint64, w *walk) (found int) {
-	var chunks [lookupBatch]*chunk[uint64]
+// findAll finds the heads of blocks from their spots on, as far as there is one for each.
+func (x *Index) findAll(keys []uint64, spots *[batch]spot[uint64]) (found int) {
 	for i, key := range keys {
-		t := &x.shards[key>>(64-x.shardBits)].table
-		places[i] = t.home(x.turn(key))
-		chunks[i] = t.chunks[places[i]>>chunkBits]
-	}
-	sum := w.touched
-	for i, c := range chunks[:len(keys)] {
-		first := places[i] & chunkMask
-		last := min(first+near-1, chunkMask)
-		sum += *c.hashAt(first) + *c.hashAt(last) + *c.valAt(first) + *c.valAt(last)
-	}
-	w.touched = sum
-	for i, key := range keys {
-		t, ok := &x.shards[key>>(64-x.shardBits)].table, false
-		if places[i], ok = t.findNear(places[i], x.turn(key)); !ok {
+		s, hash := x.shardOf(key)
+		place, ok := s.table.findNear(spots[i].place, hash)
+		if !ok {
 			return i
 		}
+		spots[i].place = place
 	}
 	return len(keys)
 }
 
-func (x *Index) lock(shards *[1 << maxShardBits / 64]uint64) {
+// shardSet is a bit for each shard.
+type shardSet [1 << maxShardBits / 64]uint64
+
+func (x *Index) shardsOf(keys []uint64) (set shardSet) {
+	for _, key := range keys {
+		s := key >> (64 - x.shardBits)
+		set[s/64] |= 1 << (s % 64)
+	}
+	return set
+}
+
+func (x *Index) lock(shards *shardSet) {
 	for i, word := range shards {
 		for ; word != 0; word &= word - 1 {
 			x.shards[i*64+bits.TrailingZeros64(word)].mu.Lock()
@@ -125,7 +119,7 @@ func (x *Index) lock(shards *[1 << maxShardBits / 64]uint64) {
 	}
 }
 
-func (x *Index) unlock(shards *[1 << maxShardBits / 64]uint64) {
+func (x *Index) unlock(shards *shardSet) {
 	for i, word := range shards {
 		for ; word != 0; word &= word - 1 {
 			x.shards[i*64+bits.TrailingZeros64(word)].mu.Unlock()

@@ -16,22 +16,27 @@ const (
 )
 
 // chunk is a piece of a table. It has no pointers, so the garbage collector does
-// not look into it. Hashes lie apart from values: most of a search is in them.
-type chunk[V any] struct {
-	hash [chunkLen]uint64 // 0: the place is empty
-	val  [chunkLen]V
+// not look into it.
+type chunk[V any] [chunkLen]entry[V]
+
+// entry is a hash, 0 where the place is empty, and what is known of it. They lie side by
+// side: whoever finds the one wants the other, and memory is what takes the time. The hash
+// is in two halves so that an entry needs no padding whatever V is.
+type entry[V any] struct {
+	low, high uint32
+	val       V
 }
 
-// hashAt is where a place's hash is. To index the array would have the processor read the
-// chunk's first line each time, in case there is no chunk: a lookup would wait for that
-// line, too.
-func (c *chunk[V]) hashAt(i uint64) *uint64 {
-	return (*uint64)(unsafe.Add(unsafe.Pointer(c), i&chunkMask*8))
+func (e *entry[V]) hash() uint64 { return uint64(e.low) | uint64(e.high)<<32 }
+
+func (e *entry[V]) set(hash uint64, val V) {
+	e.low, e.high, e.val = uint32(hash), uint32(hash>>32), val
 }
 
-// valAt is where a place's value is, as hashAt.
-func (c *chunk[V]) valAt(i uint64) *V {
-	return (*V)(unsafe.Add(unsafe.Pointer(c), unsafe.Offsetof(c.val)+uintptr(i&chunkMask)*unsafe.Sizeof(c.val[0])))
+// at is what is at a place. To index the array would have the processor read the chunk's
+// first line each time, in case there is no chunk: a lookup would wait for that line, too.
+func (c *chunk[V]) at(i uint64) *entry[V] {
+	return (*entry[V])(unsafe.Add(unsafe.Pointer(c), uintptr(i&chunkMask)*unsafe.Sizeof(c[0])))
 }
 
 // budget counts the bytes of all chunks against the bound.

@@ -28,6 +28,9 @@ func (s *Source) put(h []Held, blockSize int) {
 		s.x.publish()
 	}
 	for i := range h {
+		if i%batch == 0 {
+			s.lookAtKeys(h[i:min(i+batch, len(h))])
+		}
 		if !s.putOne(&h[i]) {
 			s.counts.dropped.Add(1)
 			s.counts.partial.Store(true)

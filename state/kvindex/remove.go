@@ -9,7 +9,10 @@ func (s *Source) Remove(hashes []uint64, t Tier) (unknown int) {
 	defer s.feed.Unlock()
 	t = min(t, Remote)
 	s.mu.Lock()
-	for _, hash := range hashes {
+	for i, hash := range hashes {
+		if i%batch == 0 {
+			s.lookAhead(hashes[i:min(i+batch, len(hashes))], nil, 0)
+		}
 		if !s.drop(s.x.mix(hash), t) {
 			unknown++
 		}

@@ -99,8 +99,8 @@ func (t *table[V]) rehome(low, high, from, to, f uint64) bool {
 	t.room = int(f + t.b - f*t.b/t.a)
 	for i := range t.moved {
 		m := &t.moved[i]
-		if c, j := t.at(m.place); c.hash[j] == 0 {
-			c.hash[j], c.val[j] = m.hash, m.val
+		if e := t.at(m.place); e.hash() == 0 {
+			e.set(m.hash, m.val)
 			t.n++
 		} else {
 			t.insert(m.place, m.hash, m.val)
@@ -117,8 +117,8 @@ func (t *table[V]) rehome(low, high, from, to, f uint64) bool {
 func (t *table[V]) collect(low, high, from, to uint64) (first, end uint64) {
 	t.moved = t.moved[:0]
 	for place := from; ; place++ {
-		c, i := t.at(place)
-		hash := c.hash[i]
+		e := t.at(place)
+		hash := e.hash()
 		if hash == 0 {
 			if place >= to {
 				return first, end
@@ -136,7 +136,7 @@ func (t *table[V]) collect(low, high, from, to uint64) (first, end uint64) {
 			first = place
 		}
 		end = place + 1
-		t.moved = append(t.moved, moved[V]{hash: hash, val: c.val[i]})
+		t.moved = append(t.moved, moved[V]{hash: hash, val: e.val})
 	}
 }
 
@@ -170,15 +170,13 @@ func (t *table[V]) makeRoom(places, others uint64) bool {
 
 // vacate empties the places of what was collected, and moves what comes after back.
 func (t *table[V]) vacate(first, end uint64) {
-	var none V
 	t.n -= len(t.moved)
 	for place := first; place < end; place++ {
-		c, i := t.at(place)
-		c.hash[i], c.val[i] = 0, none
+		*t.at(place) = entry[V]{}
 	}
 	for next := first; ; end++ {
-		c, i := t.at(end)
-		hash := c.hash[i]
+		e := t.at(end)
+		hash := e.hash()
 		if hash == 0 {
 			return
 		}
@@ -186,9 +184,7 @@ func (t *table[V]) vacate(first, end uint64) {
 		if to == end {
 			return
 		}
-		d, j := t.at(to)
-		d.hash[j], d.val[j] = hash, c.val[i]
-		c.hash[i], c.val[i] = 0, none
+		*t.at(to), *e = *e, entry[V]{}
 		next = to + 1
 	}
 }
@@ -217,8 +213,8 @@ func (t *table[V]) disown(i uint64) bool {
 	if c == t.pool.void {
 		return true
 	}
-	for _, hash := range c.hash {
-		if hash != 0 {
+	for i := range c {
+		if c[i].hash() != 0 {
 			return false
 		}
 	}

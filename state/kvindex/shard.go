@@ -76,7 +76,7 @@ func unpackSample(s uint64) [2]uint32 {
 // is that of the keys. Its size is a multiple of a cache line's, so that no shard's lock is
 // on the line of another's.
 type shard struct {
-	mu     sync.Mutex // held for at most bite places, and by lookups for lookupBatch blocks
+	mu     sync.Mutex // held for at most bite places, and by lookups for a batch of blocks
 	table  table[uint64]
 	blocks int
 }

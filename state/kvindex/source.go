@@ -62,6 +62,7 @@ type Source struct {
 	watch   func(blockSize int, changes []Held, reset bool)
 	changes []Held
 	keyer   keyer
+	ahead   ahead
 
 	mu     sync.Mutex
 	closed bool

@@ -45,6 +45,9 @@ func (s *Source) store(e *Stored) error {
 		return err
 	}
 	for i := range e.Hashes {
+		if i%batch == 0 {
+			s.lookAhead(e.Hashes[i:min(i+batch, len(e.Hashes))], &r, i)
+		}
 		if !s.take(&r, i) && !s.retry(&r, i) {
 			s.counts.dropped.Add(uint64(len(e.Hashes) - i))
 			s.counts.partial.Store(true)
@@ -202,6 +205,10 @@ func (s *Source) keyOf(r *run, i int) uint64 {
 	case byName:
 		return named(s.x.key, r.Hashes[i], s.print)
 	case chained:
+		if next := s.ahead.next[i%batch]; next.key != 0 && next.last == s.keyer.last {
+			s.keyer.last = next.key
+			return next.key
+		}
 		extra := uint64(0)
 		if i < len(r.Extras) {
 			extra = r.Extras[i]

@@ -74,19 +74,13 @@ func (t *table[V]) home(hash uint64) uint64 {
 	return home
 }
 
-// at is what is at a place; hash 0 means nothing.
-func (t *table[V]) at(place uint64) (c *chunk[V], i uint64) {
-	return t.chunks[place>>chunkBits], place & chunkMask
-}
+// at is what is at a place.
+func (t *table[V]) at(place uint64) *entry[V] { return t.chunks[place>>chunkBits].at(place) }
 
-func (t *table[V]) hashAt(place uint64) uint64 {
-	return *t.chunks[place>>chunkBits].hashAt(place)
-}
+func (t *table[V]) hashAt(place uint64) uint64 { return t.at(place).hash() }
 
 // val is the value at a place that has an entry.
-func (t *table[V]) val(place uint64) *V {
-	return t.chunks[place>>chunkBits].valAt(place)
-}
+func (t *table[V]) val(place uint64) *V { return &t.at(place).val }
 
 // find returns the place of the first entry of a hash, or where it would be put.
 func (t *table[V]) find(hash uint64) (place uint64, ok bool) {
@@ -98,7 +92,7 @@ func (t *table[V]) findFrom(place, hash uint64) (uint64, bool) {
 		c := t.chunks[place>>chunkBits]
 		for i := place & chunkMask; i < chunkLen; i++ {
 			// An empty place is 0, and 0-1 is not less than anything.
-			if x := *c.hashAt(i); x-1 >= hash-1 {
+			if x := c.at(i).hash(); x-1 >= hash-1 {
 				return place&^chunkMask | i, x == hash
 			}
 		}
@@ -109,19 +103,19 @@ func (t *table[V]) findFrom(place, hash uint64) (uint64, bool) {
 // findNear is findFrom for a hash that is most likely among the next few places: it
 // compares them all, since to guess how many there are costs more than that.
 func (t *table[V]) findNear(place, hash uint64) (uint64, bool) {
-	c, i := t.at(place)
-	if i > chunkLen-near {
+	if place&chunkMask > chunkLen-near {
 		return t.findFrom(place, hash)
 	}
 	less := uint64(0)
-	for _, x := range (*[near]uint64)(unsafe.Pointer(c.hashAt(i))) {
-		_, below := bits.Sub64(x-1, hash-1, 0)
+	few := (*[near]entry[V])(unsafe.Pointer(t.at(place)))
+	for i := range few {
+		_, below := bits.Sub64(few[i].hash()-1, hash-1, 0)
 		less += below
 	}
 	if less == near {
 		return t.findFrom(place+near, hash)
 	}
-	return place + less, *c.hashAt(i + less) == hash
+	return place + less, t.hashAt(place+less) == hash
 }
 
 // seek returns the place of the first entry whose hash is not below the given
@@ -178,8 +172,7 @@ func (t *table[V]) insert(place, hash uint64, val V) bool {
 		return false
 	}
 	t.shift(place, free)
-	c, i := t.at(place)
-	c.hash[i], c.val[i] = hash, val
+	t.at(place).set(hash, val)
 	t.n++
 	return true
 }
@@ -187,16 +180,14 @@ func (t *table[V]) insert(place, hash uint64, val V) bool {
 // shift moves the entries from a place on one place on, into the empty one.
 func (t *table[V]) shift(place, free uint64) {
 	for free > place {
-		c, i := t.at(free)
+		i := free & chunkMask
 		if i == 0 {
-			d, _ := t.at(free - 1)
-			c.hash[0], c.val[0] = d.hash[chunkMask], d.val[chunkMask]
+			*t.at(free) = *t.at(free - 1)
 			free--
 			continue
 		}
-		from := i - min(i, free-place)
-		copy(c.hash[from+1:i+1], c.hash[from:i])
-		copy(c.val[from+1:i+1], c.val[from:i])
+		c, from := t.chunks[free>>chunkBits], i-min(i, free-place)
+		copy(c[from+1:i+1], c[from:i])
 		free -= i - from
 	}
 }
@@ -204,17 +195,14 @@ func (t *table[V]) shift(place, free uint64) {
 // remove takes out the entry at a place and moves those after it back.
 func (t *table[V]) remove(place uint64) {
 	t.n--
-	c, i := t.at(place)
-	for {
+	for e := t.at(place); ; {
 		place++
-		d, j := t.at(place)
-		hash := d.hash[j]
+		next := t.at(place)
+		hash := next.hash()
 		if hash == 0 || t.home(hash) == place {
-			var none V
-			c.hash[i], c.val[i] = 0, none
+			*e = entry[V]{}
 			return
 		}
-		c.hash[i], c.val[i] = hash, d.val[j]
-		c, i = d, j
+		*e, e = *next, next
 	}
 }

@@ -16,8 +16,8 @@ func checkTable(t failer, tab *table[uint64], want []moved[uint64]) {
 	var got []moved[uint64]
 	empty := uint64(0) // place after the last empty one
 	for place := range uint64(len(tab.chunks)) << chunkBits {
-		c, i := tab.at(place)
-		hash := c.hash[i]
+		e := tab.at(place)
+		hash := e.hash()
 		if hash == 0 {
 			empty = place + 1
 			continue
@@ -26,7 +26,7 @@ func checkTable(t failer, tab *table[uint64], want []moved[uint64]) {
 		if home > place || home < empty {
 			t.Fatalf("place %d has the home %d, the last empty place is %d", place, home, int(empty)-1)
 		}
-		got = append(got, moved[uint64]{hash: hash, val: c.val[i]})
+		got = append(got, moved[uint64]{hash: hash, val: e.val})
 	}
 	if !slices.Equal(got, want) {
 		t.Fatalf("got %d entries %x, want %d %x", len(got), got, len(want), want)

@@ -55,8 +55,7 @@ func (w *walk) again(t *table[uint64], place, hash uint64) bool {
 	}
 	for _, v := range w.last[1:] {
 		place++
-		c, i := t.at(place)
-		if *c.hashAt(i) != hash || *c.valAt(i) != v {
+		if e := t.at(place); e.hash() != hash || e.val != v {
 			return false
 		}
 	}
@@ -74,11 +73,11 @@ func (w *walk) gather(t *table[uint64], place, hash uint64) {
 	w.have(n.group(), n.bit(), headTiers(v))
 	w.last = append(w.last[:0], v&^sampleBoth)
 	for place++; ; place++ {
-		c, i := t.at(place)
-		if *c.hashAt(i) != hash {
+		e := t.at(place)
+		if e.hash() != hash {
 			break
 		}
-		v := *c.valAt(i)
+		v := e.val
 		w.have(groupOf(v), v&groupSources, groupTiers(v))
 		w.last = append(w.last, v)
 	}
