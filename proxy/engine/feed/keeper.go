@@ -13,6 +13,11 @@ type keeper struct {
 	counts  *counts
 	decoder kvevent.Decoder
 	groups  kvevent.Groups
+	// removed are hashes that the sink is still to be told of, of one tier: an engine
+	// names each block that it evicts in an event of its own, and the index takes
+	// many at a time in half the time.
+	removed []uint64
+	tier    kvindex.Tier
 }
 
 // apply takes a batch in whole or not at all. Events are applied in their order:
@@ -31,6 +36,7 @@ func (k *keeper) apply(payload []byte) (outcome, error) {
 		k.counts.events++
 		apply, reset := k.groups.Judge(e)
 		if reset {
+			k.flush()
 			k.counts.resets[ResetGroups]++
 			k.sink.Reset()
 			result = regrouped
@@ -42,6 +48,7 @@ func (k *keeper) apply(payload []byte) (outcome, error) {
 			result = cleared
 		}
 	}
+	k.flush()
 	return result, nil
 }
 
@@ -50,10 +57,12 @@ func (k *keeper) apply(payload []byte) (outcome, error) {
 func (k *keeper) event(e *kvevent.Event) (clears bool) {
 	switch e.Kind {
 	case kvevent.Stored:
+		k.flush()
 		_ = k.sink.Store(&e.Stored)
 	case kvevent.Removed:
 		k.remove(e)
 	case kvevent.Cleared:
+		k.flush()
 		k.counts.resets[ResetCleared]++
 		k.sink.Reset()
 		return true
@@ -68,13 +77,30 @@ const maxCopies = 1 << 12
 // those with none left all go, whatever was counted here.
 func (k *keeper) remove(e *kvevent.Event) {
 	if len(e.Counts) != len(e.Hashes) {
-		k.sink.Remove(e.Hashes, e.Tier)
+		if e.Tier != k.tier {
+			k.flush()
+		}
+		k.removed, k.tier = append(k.removed, e.Hashes...), e.Tier
 		return
 	}
+	k.flush()
 	for i, left := range e.Counts {
 		if left == 0 {
 			k.removeAll(e.Hashes[i:i+1], e.Tier)
 		}
+	}
+}
+
+// maxRemoved is how many hashes the keeper keeps room for between batches.
+const maxRemoved = 1 << 12
+
+// flush tells the sink what was removed.
+func (k *keeper) flush() {
+	if len(k.removed) > 0 {
+		k.sink.Remove(k.removed, k.tier)
+	}
+	if k.removed = k.removed[:0]; cap(k.removed) > maxRemoved {
+		k.removed = nil
 	}
 }
 

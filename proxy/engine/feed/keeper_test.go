@@ -43,6 +43,10 @@ func TestWhatEventsSayIsKept(t *testing.T) {
 		{"removed before stored in one batch", [][]kvencode.Event{events(stored(1)), events(removed(1), stored(1))}, "1@gpu"},
 		{"stored twice, removed once", [][]kvencode.Event{events(stored(1), stored(1), removed(1))}, "1@gpu"},
 		{"stored twice, removed twice", [][]kvencode.Event{events(stored(1), stored(1), removed(1), removed(1))}, ""},
+		{"many removed one by one, in two tiers", [][]kvencode.Event{events(
+			stored(1, 2, 3), with(stored(1, 2), func(e *kvencode.Event) { e.Medium = "CPU" }), removed(1), removed(3),
+			with(removed(2), func(e *kvencode.Event) { e.Medium = "CPU" }), removed(2), stored(4),
+		)}, "1@cpu 4@gpu"},
 		{"copies are left", [][]kvencode.Event{events(stored(1), with(removed(1), left(3)))}, "1@gpu"},
 		{"no copies are left, however many were counted", [][]kvencode.Event{events(stored(1, 2), stored(1, 2), with(removed(1, 2), left(0, 1)))}, "2@gpu"},
 		{"cleared", [][]kvencode.Event{events(stored(1), clearedEvent(), stored(2))}, "2@gpu"},
