@@ -19,8 +19,7 @@
 //
 // There are two kinds of table, both of the same make (table): open addressing
 // with entries in the order of their hashes, which grows and shrinks by 64 places at
-// a time, so its load is the same at all times and no lock is held for a whole
-// rehash. Memory comes in chunks of 256 entries that count against one bound.
+// a time, so that no lock is held for a whole rehash. Memory comes in chunks of 256 entries that count against one bound.
 //
 //   - Of each source: the engine's hash -> key and copies in each tier, 20 bytes.
 //     Only its feeder needs it. Peers' sources, told in keys, have none.

@@ -11,12 +11,10 @@ func (t *table[V]) reserve() bool {
 	if t.loose {
 		limit = looseGrowLoad
 	}
-	for (t.n+1)*64 > t.room*limit {
-		if !t.grow() {
-			return (t.n+1)*64 <= min(t.room*fullLoad, t.dense()*denseLoad)
-		}
+	if (t.n+1)*64 <= t.dense()*limit || t.grow() {
+		return true
 	}
-	return true
+	return (t.n+1)*64 <= min(t.room*fullLoad, t.dense()*denseLoad)
 }
 
 // dense is how many places the whole table would have if all of it were as little

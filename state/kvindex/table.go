@@ -5,12 +5,14 @@ import (
 	"unsafe"
 )
 
-// Loads of a table in 1/64, and by how much it grows a cycle. The part that has
-// not been spread out yet is fuller by that than the average.
+// Loads of a table in 1/64, and by how much it grows a cycle. What an entry more or less
+// moves rises with the square of what is free, so it is the fullest part that counts, the
+// one that has not been spread out yet: beyond growLoad there, each new entry has a batch
+// of it spread out until the cycle is over, and the table is 0.77 full.
 const (
-	growLoad   = 53 // 0.83: a table grows beyond it
-	fullLoad   = 56 // 0.88: without memory to grow it is full here
-	denseLoad  = 60 // 0.94: or where the part that is least spread out is so full
+	growLoad   = 55 // 0.86
+	fullLoad   = 56 // 0.88: without memory to grow a table is full here
+	denseLoad  = 60 // 0.94: or where its fullest part is so full
 	shrinkLoad = 36 // 0.56
 	// Where many entries have the same hash, a search runs past all those of the hashes
 	// before: such a table is looser.

@@ -127,7 +127,7 @@ func TestTableGivesMemoryBackAsItShrinks(t *testing.T) {
 		place, _ := tab.find(h)
 		tab.insert(place, h, 1)
 		hashes = append(hashes, h)
-		if n := len(hashes); n > 20_000 && float64(b.used.Load()-14*p.size()) > 16/0.82*float64(n) {
+		if n := len(hashes); n > 20_000 && float64(b.used.Load()-14*p.size()) > 16/0.76*float64(n) {
 			t.Fatalf("%d bytes for %d entries", b.used.Load(), n)
 		}
 	}
