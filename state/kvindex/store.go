@@ -120,7 +120,7 @@ func (s *Source) begin(r *run) bool {
 
 // take adds one copy of the i-th block; false where there is no memory for it.
 func (s *Source) take(r *run, i int) bool {
-	hash := s.x.mix(r.Hashes[i])
+	hash, room := s.x.mix(r.Hashes[i]), s.known.reserve()
 	place, ok := s.known.find(hash)
 	if ok {
 		return s.again(r, i, s.known.val(place))
@@ -132,12 +132,7 @@ func (s *Source) take(r *run, i int) bool {
 	last := s.keyer.last
 	k := known{copies: copies(0).set(r.tier, 1)}
 	k.setKey(s.keyOf(r, i))
-	if !s.known.reserve() {
-		s.keyer.last = last
-		return false
-	}
-	place, _ = s.known.find(hash)
-	if !s.known.insert(place, hash, k) {
+	if !room || !s.known.insert(place, hash, k) {
 		s.keyer.last = last
 		return false
 	}
