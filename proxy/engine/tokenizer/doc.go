@@ -27,7 +27,9 @@
 //     next pair.
 //   - Words of up to 64 bytes are remembered: 32,768 of them, each in the one place
 //     its hash names.
+//   - Pieces between added tokens are remembered up to 64 MiB, so that the next turn of a
+//     conversation tokenizes its last message only.
 //
-// A Tokenizer doesn't change once read, but for those words, which are exchanged
-// atomically: any number of goroutines may use it.
+// A Tokenizer doesn't change once read, but for what it remembers: any number of
+// goroutines may use it.
 package tokenizer

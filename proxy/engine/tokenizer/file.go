@@ -77,7 +77,7 @@ func Read(data []byte) (*Tokenizer, error) {
 	if err := f.Model.supported(); err != nil {
 		return nil, err
 	}
-	t := &Tokenizer{}
+	t := &Tokenizer{pieces: newPieces(maxRemembered)}
 	if err := t.readModel(&f.Model); err != nil {
 		return nil, err
 	}

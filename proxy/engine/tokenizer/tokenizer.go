@@ -18,6 +18,7 @@ type Tokenizer struct {
 	normalize  func(string) string
 	steps      []step
 	bpe        *bpe
+	pieces     *pieces
 	before     []uint32 // what a template puts around a text that stands alone
 	after      []uint32
 	size       int
@@ -78,7 +79,15 @@ func (e *encoding) token(id uint32) { e.dst = append(e.dst, id) }
 
 // plain encodes what is between added tokens of the text as it came.
 func (e *encoding) plain(text string) {
+	if ids, ok := e.t.pieces.find(text); ok {
+		e.dst = append(e.dst, ids...)
+		return
+	}
+	start := len(e.dst)
 	e.t.normalized.cut(e.t.normalize(text), e.words, e.token)
+	if e.err == nil {
+		e.t.pieces.add(text, e.dst[start:])
+	}
 }
 
 // words encodes normalized text without added tokens.

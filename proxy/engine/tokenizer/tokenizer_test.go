@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -13,7 +14,13 @@ import (
 	"pgregory.net/rapid"
 )
 
-func small(t testing.TB) *Tokenizer {
+// failer is what tests and properties have in common.
+type failer interface {
+	Helper()
+	Fatal(args ...any)
+}
+
+func small(t failer) *Tokenizer {
 	t.Helper()
 	tok, err := Load("testdata/small.json")
 	if err != nil {
@@ -214,6 +221,7 @@ func FuzzRead(f *testing.F) {
 
 func benchmarkAppend(b *testing.B, model, text string) {
 	tok := loaded(b, model)
+	tok.pieces = newPieces(0)
 	b.SetBytes(int64(len(text)))
 	b.ReportAllocs()
 	var ids []uint32
@@ -236,6 +244,25 @@ func BenchmarkAppend(b *testing.B) {
 		b.Run(model, func(b *testing.B) { benchmarkAppend(b, model, text) })
 	}
 	b.Run("qwen3 one word", func(b *testing.B) { benchmarkAppend(b, "qwen3", strings.Repeat("abcdefghij", 30_000)) })
+}
+
+// BenchmarkNextTurn tokenizes the turns of one conversation, each 8 kB longer than the one
+// before, from 200 kB on.
+func BenchmarkNextTurn(b *testing.B) {
+	tok := loaded(b, "qwen3")
+	message := func(i int) string {
+		return "<|im_start|>user\n" + strings.Repeat("What do you hold of turn "+strconv.Itoa(i)+", and since when? ", 160) + "<|im_end|>\n"
+	}
+	var text strings.Builder
+	for i := range 25 {
+		text.WriteString(message(i))
+	}
+	_, _ = tok.Append(nil, text.String(), false)
+	var ids []uint32
+	b.SetBytes(int64(text.Len()))
+	for i := 25; b.Loop(); i++ {
+		ids, _ = tok.Append(ids[:0], text.String()+message(i), false)
+	}
 }
 
 func BenchmarkLoad(b *testing.B) {
