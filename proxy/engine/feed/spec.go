@@ -12,8 +12,8 @@ import (
 type Spec struct {
 	Endpoint string
 	Replay   string // empty for none
-	Topic    string
-	Bind     bool // the engine connects to Endpoint
+	Topic    string // prefix of the topics; empty for all
+	Bind     bool   // the engine connects to Endpoint
 	Rank     int
 	Auto     bool // the engine is to be asked (Discover); nothing else is set
 }
@@ -24,15 +24,22 @@ type Spec struct {
 //	ENDPOINT[,REPLAY]       tcp://host:port or ipc:///path, which the engine binds
 //	bind:ENDPOINT[,REPLAY]  tcp://address:port here, to which the engine connects
 //
-// The engine always binds its replay socket.
+// The engine always binds its replay socket. ?topic=PREFIX behind the endpoint takes only
+// what has a topic that begins so.
 func ParseSpec(value string) (Spec, error) {
 	if value == "auto" {
 		return Spec{Auto: true}, nil
 	}
 	endpoint, replay, more := strings.Cut(value, ",")
+	endpoint, query, asked := strings.Cut(endpoint, "?")
 	var s Spec
 	s.Endpoint, s.Bind = strings.CutPrefix(endpoint, "bind:")
 	s.Replay = replay
+	topic, named := strings.CutPrefix(query, "topic=")
+	if asked && !named {
+		return s, fmt.Errorf("%q: %q behind the endpoint: want ?topic=PREFIX, or nothing", value, "?"+query)
+	}
+	s.Topic = topic
 	return s, s.check(value, more)
 }
 

@@ -13,7 +13,10 @@ func TestSpecsAreRead(t *testing.T) {
 		"tcp://gpu-1:5557,tcp://gpu-1:5657": {Endpoint: "tcp://gpu-1:5557", Replay: "tcp://gpu-1:5657"},
 		"tcp://[fd00::1]:5557":              {Endpoint: "tcp://[fd00::1]:5557"},
 		"ipc:///run/kv":                     {Endpoint: "ipc:///run/kv"},
+		"tcp://gpu-1:5557?topic=":           {Endpoint: "tcp://gpu-1:5557"},
 		"bind:tcp://*:5557":                 {Endpoint: "tcp://*:5557", Bind: true},
+
+		"tcp://gpu-1:5557?topic=kv@a=b,tcp://gpu-1:5657": {Endpoint: "tcp://gpu-1:5557", Replay: "tcp://gpu-1:5657", Topic: "kv@a=b"},
 
 		"bind:tcp://0.0.0.0:5557,tcp://gpu-1:5657": {Endpoint: "tcp://0.0.0.0:5557", Replay: "tcp://gpu-1:5657", Bind: true},
 	} {
@@ -35,6 +38,8 @@ func TestSpecsWithFaultsSayWhatWouldBeRight(t *testing.T) {
 		"tcp://gpu-1:5557,bind:tcp://*:5657": "without bind:",
 		"tcp://gpu-1:5557,tcp://gpu-1:5557":  "a socket of its own",
 		"tcp://gpu-1:5557,tcp://*:5657":      "want the engine's host in its place",
+		"tcp://gpu-1:5557?subject=kv":        "want ?topic=PREFIX",
+		"tcp://gpu-1:5557,tcp://a:1?topic=k": "replay socket",
 		"http://gpu-1:5557":                  "can't be used: want tcp://HOST:PORT",
 		"auto,tcp://gpu-1:5657":              "want tcp://HOST:PORT",
 	} {
