@@ -14,13 +14,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// failer is what tests and properties have in common.
-type failer interface {
-	Helper()
-	Fatal(args ...any)
-}
-
-func small(t failer) *Tokenizer {
+func small(t testing.TB) *Tokenizer {
 	t.Helper()
 	tok, err := Load("testdata/small.json")
 	if err != nil {
