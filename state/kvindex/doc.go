@@ -19,7 +19,8 @@
 //
 // There are two kinds of table, both of the same make (table): open addressing
 // with entries in the order of their hashes, which grows and shrinks by 64 places at
-// a time, so that no lock is held for a whole rehash. Memory comes in chunks of 256 entries that count against one bound.
+// a time, so that no lock is held for a whole rehash. Memory comes in chunks of 256
+// entries that count against one bound.
 //
 //   - Of each source: the engine's hash -> key and copies in each tier, 20 bytes.
 //     Only its feeder needs it. Peers' sources, told in keys, have none.
@@ -28,7 +29,7 @@
 //     48 sources with neighbouring numbers that have the block in the same tiers, a bit
 //     each. A prompt that 100 sources hold is followed with a head and 3 groups a
 //     block, mostly in 2 or 3 cache lines: memory is what a lookup waits for. At 100
-//     sources it takes 55 to 130 µs for 8k tokens and 1.2 to 1.6 ms for 100k, hashing
+//     sources it takes 55 to 130 µs for 8k tokens and 1.0 to 1.7 ms for 100k, hashing
 //     included: less where one source holds it or the index is small, more where all do or it
 //     has 6 Mi entries. Where each source has each block in tiers of its own, it takes
 //     about three times as long. A block that has the holders of the one before, as most
